@@ -1,0 +1,1 @@
+"""The vocabulary of a Hudi table as frozen values: no I/O, no Arrow."""

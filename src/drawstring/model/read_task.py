@@ -1,0 +1,73 @@
+"""What planning hands to readers: plain, serialisable values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Mapping
+
+from drawstring.model.file_group import FileSlice
+
+
+@dataclass(frozen=True)
+class MergeSpec:
+    """How records of one key are merged; derived from the table's properties once.
+
+    `mode` is COMMIT_TIME_ORDERING or EVENT_TIME_ORDERING (custom mergers are refused at open).
+    """
+
+    mode: str
+    ordering_fields: tuple[str, ...] = ()
+    partial_update_mode: str | None = None  # IGNORE_DEFAULTS | FILL_UNAVAILABLE
+    unavailable_value: str | None = None
+    delete_field: str | None = None
+    delete_marker: str | None = None
+
+
+@dataclass(frozen=True)
+class KeySpec:
+    """How a record key is found: in `_hoodie_record_key`, or computed when meta fields are not populated."""
+
+    populate_meta_fields: bool = True
+    key_fields: tuple[str, ...] = ()
+    key_generator: str = "SIMPLE"
+
+
+@dataclass(frozen=True)
+class ColumnMapping:
+    """Schema-on-read: where a requested column lives in files of one schema version.
+
+    `source` is the file-side path (dotted names as a tuple) or None when the file cannot have it (added later, or
+    dropped and added again); `children` maps nested fields (struct field names, `element`, `key`, `value`).
+    """
+
+    name: str
+    source: str | None
+    children: tuple[ColumnMapping, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReadTask:
+    """One file slice to read, with everything a reader needs that is not in the files.
+
+    - `valid_instants`: None, or the block instants a v6 log block must be in to count.
+    - `keep_commit_times`: None, or the commit times to keep (incremental reads).
+    - `partition_values`: values of partition columns that the files do not hold (dropped columns), by name.
+    - `mappings`: schema-on-read column mappings by file path (base or log file), else absent.
+    - `file_schema_known_equal`: planning knows that the base file needs no conversion to the table schema.
+    """
+
+    slice: FileSlice
+    merge: MergeSpec | None = None
+    keys: KeySpec = field(default_factory=KeySpec)
+    valid_instants: frozenset[str] | None = None
+    max_instant: str | None = None
+    keep_commit_times: frozenset[str] | None = None
+    partition_values: Mapping[str, Any] = field(default_factory=dict)
+    mappings: Mapping[str, tuple[ColumnMapping, ...]] = field(default_factory=dict)
+    file_schema_known_equal: bool = False
+    row_count: int | None = None
+
+    @property
+    def needs_merge(self) -> bool:
+        """Whether log files must be merged."""
+        return bool(self.slice.log_files)

@@ -1,0 +1,69 @@
+"""The storage protocol: the only way the core touches files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Iterable, Protocol
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """One entry of a listing. `path` is relative to the storage's root; times are epoch milliseconds."""
+
+    path: str
+    size: int
+    is_directory: bool
+    modified_ms: int
+
+    @property
+    def name(self) -> str:
+        """The last segment of the path."""
+        return self.path.rsplit("/", 1)[-1]
+
+
+class Storage(Protocol):
+    """Files below one root (the table's base path); all paths are relative to it, `/`-separated.
+
+    Missing files raise FileNotFoundError, from `list` as well. Implementations are picklable and thread-safe.
+    """
+
+    @property
+    def root(self) -> str:
+        """The root as a URI or absolute path that Spark understands too."""
+        ...
+
+    def list(self, path: str = "", *, recursive: bool = False) -> Iterable[FileInfo]:
+        """Yield the entries of a directory, hidden ones too."""
+        ...
+
+    def stat(self, path: str) -> FileInfo:
+        """Describe one file or directory."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether the path exists."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """Read a whole file."""
+        ...
+
+    def open(self, path: str) -> Any:
+        """Open a seekable file that pyarrow reads natively (a `pyarrow.NativeFile`)."""
+        ...
+
+    def create_if_absent(self, path: str, content: bytes) -> bool:
+        """Create a file atomically with its content; False, and nothing written, when it exists."""
+        ...
+
+    def write(self, path: str, content: bytes) -> None:
+        """Create or replace a file; parents are made."""
+        ...
+
+    def delete(self, path: str, *, recursive: bool = False) -> None:
+        """Delete a file or, recursively, a directory; missing is fine."""
+        ...
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory and its parents."""
+        ...
