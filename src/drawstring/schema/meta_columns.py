@@ -1,0 +1,30 @@
+"""The five columns that Hudi keeps in front of every record."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+COMMIT_TIME = "_hoodie_commit_time"
+COMMIT_SEQNO = "_hoodie_commit_seqno"
+RECORD_KEY = "_hoodie_record_key"
+PARTITION_PATH = "_hoodie_partition_path"
+FILE_NAME = "_hoodie_file_name"
+OPERATION = "_hoodie_operation"
+
+META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
+META_FIELDS = tuple(pa.field(name, pa.string()) for name in META_COLUMNS)
+
+
+def strip_meta_columns(schema: pa.Schema) -> pa.Schema:
+    """Return the schema without Hudi's columns."""
+    return pa.schema([field for field in schema if field.name not in META_COLUMNS])
+
+
+def prepend_meta_columns(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with the five columns first, wherever it had them before."""
+    return pa.schema([*META_FIELDS, *strip_meta_columns(schema)])
+
+
+def has_meta_columns(schema: pa.Schema) -> bool:
+    """Whether all five columns are there."""
+    return set(META_COLUMNS) <= set(schema.names)
