@@ -39,7 +39,8 @@ class State(str, Enum):
 class Instant:
     """One point of the timeline.
 
-    Invariants: `completion_time` is set exactly when `state` is COMPLETED (version 6: equal to `requested_time`).
+    Invariants: `completion_time` is set exactly when `state` is COMPLETED (version 6: it equals
+    `requested_time`).
     Times are digit strings that compare as strings.
     """
 

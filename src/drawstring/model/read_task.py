@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Mapping
+from typing import Any
 
 from drawstring.model.file_group import FileSlice
 
@@ -36,8 +37,9 @@ class KeySpec:
 class ColumnMapping:
     """Schema-on-read: where a requested column lives in files of one schema version.
 
-    `source` is the file-side path (dotted names as a tuple) or None when the file cannot have it (added later, or
-    dropped and added again); `children` maps nested fields (struct field names, `element`, `key`, `value`).
+    `source` is the file-side path (dotted names as a tuple) or None when the file cannot have it (added
+    later, or dropped and added again); `children` maps nested fields (struct field names,
+    `element`, `key`, `value`).
     """
 
     name: str
@@ -49,7 +51,10 @@ class ColumnMapping:
 class ReadTask:
     """One file slice to read, with everything a reader needs that is not in the files.
 
-    - `valid_instants`: None, or the block instants a v6 log block must be in to count.
+    - `valid_instants`: None, or the instants whose log blocks count (tables of version 6, or upgraded from
+      it, where one log file holds blocks of several instants); `valid_before` adds every instant before that
+      time, the start of the active timeline.
+    - `max_instant`: None, or the newest block instant that counts (time travel).
     - `keep_commit_times`: None, or the commit times to keep (incremental reads).
     - `partition_values`: values of partition columns that the files do not hold (dropped columns), by name.
     - `mappings`: schema-on-read column mappings by file path (base or log file), else absent.
@@ -60,12 +65,21 @@ class ReadTask:
     merge: MergeSpec | None = None
     keys: KeySpec = field(default_factory=KeySpec)
     valid_instants: frozenset[str] | None = None
+    valid_before: str | None = None
     max_instant: str | None = None
     keep_commit_times: frozenset[str] | None = None
     partition_values: Mapping[str, Any] = field(default_factory=dict)
     mappings: Mapping[str, tuple[ColumnMapping, ...]] = field(default_factory=dict)
     file_schema_known_equal: bool = False
     row_count: int | None = None
+
+    def counts_block(self, instant: str) -> bool:
+        """Whether log blocks written by `instant` are to be read."""
+        if self.max_instant is not None and instant > self.max_instant:
+            return False
+        if self.valid_instants is None or instant in self.valid_instants:
+            return True
+        return self.valid_before is not None and instant < self.valid_before
 
     @property
     def needs_merge(self) -> bool:

@@ -1,0 +1,101 @@
+"""Options: key, aliases, parser, default and doc in one declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from drawstring.errors import InvalidOption
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Option(Generic[T]):
+    """One option. `parse` raises ValueError for text it cannot take; `allowed` is shown to the user then.
+
+    Example:
+        >>> ENABLED = Option("hoodie.metadata.enable", parse=boolean, default=True, doc="Use it.")
+        >>> ENABLED.find({"hoodie.metadata.enable": "false"})
+        False
+    """
+
+    key: str
+    parse: Callable[[str], T]
+    default: T
+    doc: str
+    aliases: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+
+    def find(self, *layers: Mapping[str, Any] | None) -> T:
+        """Return the value of the first layer that sets the option, else the default.
+
+        Layers go from the strongest to the weakest: call, session, table.
+        """
+        for layer in layers:
+            found = self.raw(layer) if layer else None
+            if found is not None:
+                return self.parse_value(found)
+        return self.default
+
+    def raw(self, layer: Mapping[str, Any]) -> str | None:
+        """The option's text in one layer; Spark lower-cases keys, so that spelling counts as well."""
+        for key in (self.key, *self.aliases):
+            value = layer.get(key, layer.get(key.lower()))
+            if value is not None:
+                return str(value).lower() if isinstance(value, bool) else str(value)
+        return None
+
+    def parse_value(self, text: str) -> T:
+        """Parse one value; raises `InvalidOption` that names the key, the value and what is allowed."""
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            expected = f"one of {', '.join(self.allowed)}" if self.allowed else str(error)
+            raise InvalidOption(
+                f"Option {self.key} has the value {text!r}; expected {expected}.",
+                condition="INVALID_OPTION_VALUE",
+                key=self.key,
+                value=text,
+                allowed=list(self.allowed),
+            ) from error
+
+
+def boolean(text: str) -> bool:
+    """Parse `true` or `false` in any case."""
+    lowered = text.strip().lower()
+    if lowered not in ("true", "false"):
+        raise ValueError("true or false")
+    return lowered == "true"
+
+
+def text(value: str) -> str:
+    """Take the text as it is."""
+    return value
+
+
+def integer(value: str) -> int:
+    """Parse a whole number."""
+    try:
+        return int(value.strip())
+    except ValueError:
+        raise ValueError("a whole number") from None
+
+
+def one_of(*allowed: str) -> Callable[[str], str]:
+    """Return a parser that takes one of the words, in any case, and returns it as declared."""
+    by_lower = {word.lower(): word for word in allowed}
+
+    def parse(value: str) -> str:
+        try:
+            return by_lower[value.strip().lower()]
+        except KeyError:
+            raise ValueError(f"one of {', '.join(allowed)}") from None
+
+    return parse
+
+
+def names(value: str) -> tuple[str, ...]:
+    """Parse a comma list; blanks around and empty entries are dropped."""
+    return tuple(part.strip() for part in value.split(",") if part.strip())

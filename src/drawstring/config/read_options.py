@@ -1,0 +1,160 @@
+"""What a read may be told, typed; the call wins over the session, the session over the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from drawstring.config.option import Option, boolean, one_of, text
+from drawstring.errors import InvalidOption
+
+SNAPSHOT = "snapshot"
+READ_OPTIMIZED = "read_optimized"
+INCREMENTAL = "incremental"
+
+QUERY_TYPE = Option(
+    "hoodie.datasource.query.type",
+    one_of(SNAPSHOT, READ_OPTIMIZED, INCREMENTAL),
+    SNAPSHOT,
+    "What to read: the merged table, base files only, or what changed in a range of commits.",
+    allowed=(SNAPSHOT, READ_OPTIMIZED, INCREMENTAL),
+)
+INCREMENTAL_FORMAT = Option(
+    "hoodie.datasource.query.incremental.format",
+    one_of("latest_state", "cdc"),
+    "latest_state",
+    "What an incremental read returns.",
+    allowed=("latest_state", "cdc"),
+)
+AS_OF = Option("as.of.instant", text, None, "Read the table as it was at this instant or time.")
+BEGIN = Option(
+    "hoodie.datasource.read.begin.instanttime",
+    text,
+    None,
+    "Incremental reads return what was committed after this (completion time from version 8 on).",
+    aliases=("hoodie.datasource.read.begin.instant.time",),
+)
+END = Option(
+    "hoodie.datasource.read.end.instanttime",
+    text,
+    None,
+    "Incremental reads return what was committed up to and including this; the newest commit by default.",
+    aliases=("hoodie.datasource.read.end.instant.time",),
+)
+USE_DSV2 = Option(
+    "hoodie.datasource.read.use.dsv2",
+    boolean,
+    False,
+    "Read through DataSource V2.",
+    aliases=("hoodie.datasource.read.use.v2",),
+    allowed=("true", "false"),
+)
+SCHEMA_ON_READ = Option(
+    "hoodie.schema.on.read.enable",
+    boolean,
+    False,
+    "Map columns by id. Tables that were altered this way carry the ids, and are read by them in any case.",
+    aliases=("hoodie.datasource.read.schema.on.read.enable",),
+    allowed=("true", "false"),
+)
+METADATA_ENABLE = Option(
+    "hoodie.metadata.enable",
+    boolean,
+    True,
+    "Use the metadata table if there is one.",
+    allowed=("true", "false"),
+)
+DATA_SKIPPING = Option(
+    "hoodie.enable.data.skipping",
+    boolean,
+    True,
+    "Skip files by column statistics.",
+    allowed=("true", "false"),
+)
+DELETE_FIELD = Option("hoodie.payload.delete.field", text, None, "Column that marks deleted records.")
+DELETE_MARKER = Option("hoodie.payload.delete.marker", text, None, "Value of that column in deleted records.")
+
+ALL: tuple[Option[Any], ...] = (
+    QUERY_TYPE,
+    INCREMENTAL_FORMAT,
+    AS_OF,
+    BEGIN,
+    END,
+    USE_DSV2,
+    SCHEMA_ON_READ,
+    METADATA_ENABLE,
+    DATA_SKIPPING,
+    DELETE_FIELD,
+    DELETE_MARKER,
+)
+"""Every read option, for the documentation."""
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """The options of one read.
+
+    Example:
+        >>> ReadOptions.of({"hoodie.datasource.query.type": "read_optimized"}).query_type
+        'read_optimized'
+    """
+
+    query_type: str = SNAPSHOT
+    incremental_format: str = "latest_state"
+    as_of: str | None = None
+    begin: str | None = None
+    end: str | None = None
+    use_dsv2: bool = False
+    schema_on_read: bool = False
+    use_metadata_table: bool = True
+    data_skipping: bool = True
+    merge_settings: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        call: Mapping[str, Any] | None = None,
+        *,
+        session: Mapping[str, Any] | None = None,
+        table: Mapping[str, Any] | None = None,
+    ) -> ReadOptions:
+        """Resolve the options: call, then session, then table, then default.
+
+        Raises `InvalidOption` for malformed values and for combinations that make no sense.
+        """
+        layers = (call, session, table)
+        options = cls(
+            query_type=QUERY_TYPE.find(*layers),
+            incremental_format=INCREMENTAL_FORMAT.find(*layers),
+            as_of=AS_OF.find(*layers),
+            begin=BEGIN.find(*layers),
+            end=END.find(*layers),
+            use_dsv2=USE_DSV2.find(*layers),
+            schema_on_read=SCHEMA_ON_READ.find(*layers),
+            use_metadata_table=METADATA_ENABLE.find(*layers),
+            data_skipping=DATA_SKIPPING.find(*layers),
+            merge_settings=_merge_settings(call, session),
+        )
+        options._check()
+        return options
+
+    def _check(self) -> None:
+        if self.query_type == INCREMENTAL and self.begin is None:
+            raise InvalidOption(
+                f"An incremental read needs {BEGIN.key}: the instant after which changes are returned "
+                "('000' for all).",
+                condition="BEGIN_INSTANT_MISSING",
+                key=BEGIN.key,
+            )
+        if self.query_type == INCREMENTAL and self.as_of is not None:
+            raise InvalidOption(
+                f"{AS_OF.key} and an incremental read exclude each other; use {END.key} for the upper bound.",
+                condition="AS_OF_WITH_INCREMENTAL",
+                key=AS_OF.key,
+            )
+
+
+def _merge_settings(*layers: Mapping[str, Any] | None) -> dict[str, str]:
+    found = {option.key: option.find(*layers) for option in (DELETE_FIELD, DELETE_MARKER)}
+    return {key: value for key, value in found.items() if value is not None}

@@ -1,0 +1,99 @@
+"""What drawstring supports, as data: checked on the only road into a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from drawstring.config.table_config import BOOTSTRAP_BASE_PATH, TableConfig
+from drawstring.errors import UnsupportedTable
+
+READABLE_VERSIONS = (6, 8, 9)
+NEWEST_VERSION = max(READABLE_VERSIONS)
+_LAYOUTS = {6: (1,), 8: (2,), 9: (2,)}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One feature that is refused: `finds` returns what it found in the table, or None."""
+
+    condition: str
+    finds: Callable[[TableConfig], str | None]
+    message: str
+
+
+def _version_too_new(config: TableConfig) -> str | None:
+    return str(config.version) if config.version > NEWEST_VERSION else None
+
+
+def _version_too_old(config: TableConfig) -> str | None:
+    known = config.version in READABLE_VERSIONS or config.version > NEWEST_VERSION
+    return None if known else str(config.version)
+
+
+def _layout(config: TableConfig) -> str | None:
+    return None if config.layout in _LAYOUTS.get(config.version, (1, 2)) else str(config.layout)
+
+
+def _base_file_format(config: TableConfig) -> str | None:
+    return None if config.base_file_format == "PARQUET" else config.base_file_format
+
+
+def _bootstrap(config: TableConfig) -> str | None:
+    return BOOTSTRAP_BASE_PATH.find(config.properties).strip() or None
+
+
+def _merger(config: TableConfig) -> str | None:
+    # Copy-on-write files are merged already: whatever merged them need not be known to read them.
+    return config.merge_rule.unknown if config.is_merge_on_read else None
+
+
+REFUSALS = (
+    Refusal(
+        "TABLE_VERSION_TOO_NEW",
+        _version_too_new,
+        "its table version is {found}, newer than 9, the newest that drawstring reads. Upgrade drawstring, "
+        "or read it with the Hudi release that wrote it",
+    ),
+    Refusal(
+        "TABLE_VERSION_NOT_SUPPORTED",
+        _version_too_old,
+        "its table version is {found}; drawstring reads 6, 8 and 9. Upgrade the table with Apache Hudi",
+    ),
+    Refusal(
+        "TIMELINE_LAYOUT_NOT_SUPPORTED",
+        _layout,
+        "its timeline layout is {found}; expected 1 for version 6 and 2 for versions 8 and 9",
+    ),
+    Refusal(
+        "BASE_FILE_FORMAT_NOT_SUPPORTED",
+        _base_file_format,
+        "its base files are {found}; drawstring reads PARQUET. Rewrite the table with Parquet base files",
+    ),
+    Refusal(
+        "BOOTSTRAPPED_TABLE_NOT_SUPPORTED",
+        _bootstrap,
+        "it was bootstrapped from {found}, so its rows lie partly outside the table. Rewrite it with a "
+        "full-record bootstrap",
+    ),
+    Refusal(
+        "MERGER_NOT_SUPPORTED",
+        _merger,
+        "its records are merged by {found}, code that only a JVM can run. Set a merge mode, or read it with "
+        "Apache Hudi",
+    ),
+)
+
+
+def check_readable(config: TableConfig, *, path: str) -> None:
+    """Refuse, by name, a table that cannot be read exactly."""
+    for refusal in REFUSALS:
+        found = refusal.finds(config)
+        if found is not None:
+            raise UnsupportedTable(
+                f"Cannot read {path}: {refusal.message.format(found=found)}.",
+                condition=refusal.condition,
+                operation="read",
+                path=path,
+                found=found,
+            )

@@ -1,0 +1,143 @@
+"""Files on a local (or locally mounted) file system."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from drawstring.errors import InvalidInput
+from drawstring.storage.base import FileInfo
+
+
+class LocalStorage:
+    """Files below one local directory, given as a plain path, `file:/…` or `file:///…`."""
+
+    def __init__(self, root: str) -> None:
+        self._has_scheme = root.startswith("file:")
+        self._root = os.path.abspath(_local_path(root))
+
+    @property
+    def root(self) -> str:
+        """The directory, with `file://` in front when it was opened by a URI."""
+        return f"file://{self._root}" if self._has_scheme else self._root
+
+    def __repr__(self) -> str:
+        return f"LocalStorage({self.root!r})"
+
+    def local_path(self, path: str) -> str:
+        """The absolute path of a file of this storage."""
+        if not path:
+            return self._root
+        if path.startswith("/") or ".." in path.split("/") or "\0" in path:
+            raise InvalidInput(
+                f"The path {path!r} leaves the table at {self._root}; expected a relative path without '..'.",
+                condition="PATH_OUTSIDE_TABLE",
+                path=path,
+                root=self._root,
+            )
+        return f"{self._root}/{path}"
+
+    def list(self, path: str = "", *, recursive: bool = False) -> Iterable[FileInfo]:
+        """Yield the entries of a directory, hidden ones too."""
+        return list(self._entries(path, recursive))
+
+    def _entries(self, path: str, recursive: bool) -> Iterator[FileInfo]:
+        pending = [path]
+        while pending:
+            directory = pending.pop()
+            prefix = f"{directory}/" if directory else ""
+            with os.scandir(self.local_path(directory)) as entries:
+                for entry in entries:
+                    info = _info(prefix + entry.name, entry.stat(), entry.is_dir())
+                    yield info
+                    if recursive and info.is_directory:
+                        pending.append(info.path)
+
+    def stat(self, path: str) -> FileInfo:
+        """Describe one file or directory."""
+        local = self.local_path(path)
+        return _info(path, os.stat(local), os.path.isdir(local))
+
+    def exists(self, path: str) -> bool:
+        """Whether the path exists."""
+        return os.path.exists(self.local_path(path))
+
+    def read(self, path: str) -> bytes:
+        """Read a whole file."""
+        with open(self.local_path(path), "rb") as file:
+            return file.read()
+
+    def open(self, path: str) -> Any:
+        """Open a seekable `pyarrow.NativeFile`."""
+        return pa.OSFile(self.local_path(path), "rb")
+
+    def create_if_absent(self, path: str, content: bytes) -> bool:
+        """Create a file atomically with its content; False, and nothing written, when it exists."""
+        local = self.local_path(path)
+        temporary = self._write_beside(local, content)
+        try:
+            os.link(temporary, local)
+        except FileExistsError:
+            return False
+        finally:
+            os.unlink(temporary)
+        _drop_checksum(local)
+        return True
+
+    def write(self, path: str, content: bytes) -> None:
+        """Create or replace a file; parents are made."""
+        local = self.local_path(path)
+        os.replace(self._write_beside(local, content), local)
+        _drop_checksum(local)
+
+    def _write_beside(self, local: str, content: bytes) -> str:
+        os.makedirs(os.path.dirname(local), exist_ok=True)
+        temporary = f"{os.path.dirname(local)}/.{uuid.uuid4().hex}.tmp"
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            # The name is published only after the bytes are durable: a crash must not leave an empty instant.
+            os.fsync(file.fileno())
+        return temporary
+
+    def delete(self, path: str, *, recursive: bool = False) -> None:
+        """Delete a file or, recursively, a directory; missing is fine."""
+        local = self.local_path(path)
+        if recursive and os.path.isdir(local) and not os.path.islink(local):
+            shutil.rmtree(local, ignore_errors=False)
+            return
+        try:
+            os.unlink(local)
+        except FileNotFoundError:
+            return
+        _drop_checksum(local)
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory and its parents."""
+        os.makedirs(self.local_path(path), exist_ok=True)
+
+
+def _local_path(root: str) -> str:
+    if not root.startswith("file:"):
+        return os.path.expanduser(root)
+    parts = urlsplit(root)
+    return unquote(parts.path) if "%" in parts.path else parts.path
+
+
+def _info(path: str, stat: os.stat_result, is_directory: bool) -> FileInfo:
+    return FileInfo(path, stat.st_size, is_directory, stat.st_mtime_ns // 1_000_000)
+
+
+def _drop_checksum(local: str) -> None:
+    # Hadoop verifies a hidden checksum file beside each local file; a stale one spoils the new content.
+    directory, name = os.path.split(local)
+    try:
+        os.unlink(f"{directory}/.{name}.crc")
+    except FileNotFoundError:
+        return

@@ -1,0 +1,1 @@
+"""Tables: the public entry for reading without Spark."""
