@@ -62,8 +62,8 @@ def avro_schema_from_arrow(schema: pa.Schema, *, name: str, namespace: str) -> d
     """Convert an Arrow schema to the Avro record `name` in `namespace`, as Hudi's Spark writer names things.
 
     Nested records take their field's name and the path of enclosing records as namespace; a decimal is a
-    `fixed` of the smallest size, called `fixed`, in a namespace that ends with its field's name. Nullable fields are
-    `["null", T]` with default null.
+    `fixed` of the smallest size, called `fixed`, in a namespace that ends with its field's name. Nullable
+    fields are `["null", T]` with default null.
     """
     return _record_to_avro(list(schema), name, namespace, 0)
 

@@ -1,0 +1,68 @@
+import math
+import struct
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drawstring.schema.java_text import float_text, java_float_text
+
+doubles = (
+    st.floats(width=64)
+    | st.floats(min_value=-1e12, max_value=1e12)
+    | st.integers(-(10**18), 10**18).map(float)
+)
+singles = st.floats(width=32)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (1.1e11, "1.1E11"),
+        (2.5e7, "2.5E7"),
+        (3.5, "3.5"),
+        (1.0, "1.0"),
+        (-0.0, "-0.0"),
+        (0.001, "0.001"),
+        (9.99e-4, "9.99E-4"),
+        (9999999.0, "9999999.0"),
+        (1e7, "1.0E7"),
+        (123456789.125, "1.23456789125E8"),
+        (1e21, "1.0E21"),
+        (5e-324, "4.9E-324"),
+        (1.7976931348623157e308, "1.7976931348623157E308"),
+        (float("nan"), "NaN"),
+        (float("inf"), "Infinity"),
+        (-float("inf"), "-Infinity"),
+    ],
+)
+def test_known_texts(number, text):
+    assert java_float_text(number) == text
+    assert float_text(pa.array([number, None])).to_pylist() == [text, None]
+
+
+def test_floats_of_32_bits_have_their_own_shortest_text():
+    numbers = pa.array([0.1, 1.4e-45, 3.4028235e38, 16777216.0], pa.float32())
+    assert float_text(numbers).to_pylist() == ["0.1", "1.4E-45", "3.4028235E38", "1.6777216E7"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.none() | doubles, max_size=40))
+def test_doubles_match_the_plain_implementation(numbers):
+    expected = [None if x is None else java_float_text(x) for x in numbers]
+    assert float_text(pa.array(numbers, pa.float64())).to_pylist() == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.none() | singles, max_size=40))
+def test_floats_match_the_plain_implementation(numbers):
+    expected = [None if x is None else java_float_text(x, single=True) for x in numbers]
+    assert float_text(pa.array(numbers, pa.float32())).to_pylist() == expected
+
+
+@given(doubles)
+def test_the_text_reads_back_as_the_same_number(number):
+    text = java_float_text(number).replace("Infinity", "inf")
+    back = float(text)
+    assert (math.isnan(back) and math.isnan(number)) or struct.pack("d", back) == struct.pack("d", number)
