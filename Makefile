@@ -1,0 +1,60 @@
+# Every chore has one door; each sets up what it needs. `make help` lists them.
+SHELL := /bin/bash
+RUN := scripts/run
+PYTEST := $(RUN) python -m pytest
+SPARK ?= 4.3
+TESTS ?= tests
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast test-spark check format docs bench bench-peers interop torture wheel lock clean
+
+help: ## list the doors
+	@echo "drawstring: Apache Hudi tables in PySpark through DataSource V2"; echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## make .venv with the locked dependencies and find or install Java (second run: nothing to do)
+	@scripts/setup.sh
+
+demo: ## create, write, upsert and read a Hudi table, and show what the V2 read did
+	@$(RUN) python examples/demo.py $(ARGS)
+
+test: ## run the whole test suite (TESTS=path, ARGS='-k name' narrow it)
+	@$(PYTEST) -m "not interop and not torture" $(TESTS) $(ARGS)
+
+test-fast: ## run the tests that need no Spark
+	@$(PYTEST) -n auto -m "not spark and not cluster and not interop and not torture" $(TESTS) $(ARGS)
+
+test-spark: ## run the Spark tests on another line: SPARK=3.5, 4.0, 4.1 or 4.2
+	@SPARK=$(SPARK) $(PYTEST) -m "(spark or cluster) and not interop and not torture" $(TESTS) $(ARGS)
+
+check: ## lint, format, types, layers, and generated pages up to date
+	@$(RUN) scripts/check.sh
+
+format: ## rewrite the sources in the house format
+	@$(RUN) ruff format . && $(RUN) ruff check --fix .
+
+docs: ## write docs/options.md and docs/errors.md from the code
+	@$(RUN) python scripts/generate_docs.py
+
+bench: ## measure the promised ratios in one run (BENCH_SCALE=0.1 for a quick look)
+	@$(RUN) python -m benchmarks $(ARGS)
+
+bench-peers: ## the same work by Hudi, Iceberg, Delta and Paimon (PySpark 3.5, jars from Maven Central)
+	@SPARK=3.5 $(RUN) python -m benchmarks.peers $(ARGS)
+
+interop: ## drawstring against Apache Hudi itself, both directions (PySpark 3.5, jars from Maven Central)
+	@SPARK=3.5 $(PYTEST) -m interop tests/interop $(ARGS)
+
+torture: ## kill writers, break files, race commits: the long reliability runs
+	@$(PYTEST) -m torture $(TESTS) $(ARGS)
+
+wheel: ## build dist/*.whl with the compiled bridge inside
+	@$(RUN) python -m build --wheel --no-isolation
+
+lock: ## rewrite requirements/*.lock (needs uv)
+	@scripts/lock.sh
+
+clean: ## remove environments, caches and build results
+	rm -rf .venv .venv-spark-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
