@@ -1,0 +1,61 @@
+"""What commits and plans say, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+SERVICE_OPERATIONS = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
+"""Operations that rewrite rows without changing them; the schema they carry is not the table's newest."""
+
+
+@dataclass(frozen=True)
+class WriteStat:
+    """One file written by a commit; `path` is relative to the table."""
+
+    file_id: str
+    path: str
+    partition_path: str
+    num_writes: int = 0
+    num_deletes: int = 0
+    num_inserts: int = 0
+    file_size: int = 0
+    log_files: tuple[str, ...] = ()
+    cdc_files: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The file's name without its partition path."""
+        return self.path.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True)
+class CommitMetadata:
+    """What a completed commit, deltacommit or replacecommit says.
+
+    `replaced` names, by partition path, the file groups that the commit takes out of the table.
+    """
+
+    operation: str = "UNKNOWN"
+    stats: tuple[WriteStat, ...] = ()
+    replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> str:
+        """The Avro schema that the commit wrote with, or an empty string."""
+        return self.extra.get("schema") or ""
+
+    @property
+    def internal_schema(self) -> str:
+        """The schema with column ids, where schema on read was used, or an empty string."""
+        return self.extra.get("latest_schema") or ""
+
+
+@dataclass(frozen=True)
+class CompactionOperation:
+    """One file group of a compaction plan."""
+
+    partition_path: str
+    file_id: str
+    base_instant: str

@@ -1,0 +1,65 @@
+"""Reading `hoodie.properties`, with its backup where an update left the file half done."""
+
+from __future__ import annotations
+
+import time
+
+from drawstring.config.properties import parse_properties
+from drawstring.config.table_config import TableConfig, verify_checksum
+from drawstring.errors import CorruptTable, TableNotFound
+from drawstring.storage.base import Storage
+
+PROPERTIES = ".hoodie/hoodie.properties"
+BACKUP = ".hoodie/hoodie.properties.backup"
+_ATTEMPTS = 3
+_PAUSE_SECONDS = 0.05
+
+
+def read_table_config(storage: Storage) -> TableConfig:
+    """Read a table's settings.
+
+    Writers replace the file by deleting and creating it, so that a reader can meet a missing or an empty
+    one for a moment: then the backup counts, and both are tried again.
+
+    Raises `TableNotFound` when there is no table, `CorruptTable` when neither file can be read.
+    """
+    for attempt in range(_ATTEMPTS):
+        config = _first_readable(storage, last=attempt == _ATTEMPTS - 1)
+        if config is not None:
+            return config
+        if attempt == 0 and not storage.exists(".hoodie"):
+            break
+        time.sleep(_PAUSE_SECONDS)
+    raise TableNotFound(
+        f"No Hudi table at {storage.root}: there is no {PROPERTIES}. Check the path; it must be the table's "
+        "base path, not one of its partitions.",
+        path=storage.root,
+    )
+
+
+def _first_readable(storage: Storage, *, last: bool) -> TableConfig | None:
+    problem: CorruptTable | None = None
+    for path in (PROPERTIES, BACKUP):
+        try:
+            config = _read(storage, path)
+        except CorruptTable as error:
+            problem = problem or error
+            continue
+        if config is not None:
+            return config
+    if problem is not None and last:
+        raise problem
+    return None
+
+
+def _read(storage: Storage, path: str) -> TableConfig | None:
+    try:
+        content = storage.read(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if not content.strip():
+        return None
+    source = f"{storage.root}/{path}"
+    properties = parse_properties(content, source=source)
+    verify_checksum(properties, source=source)
+    return TableConfig.from_properties(properties)

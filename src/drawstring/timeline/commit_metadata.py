@@ -1,0 +1,80 @@
+"""Contents of instants: Avro containers, or JSON where version 6 wrote them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import fastavro
+
+from drawstring.errors import CorruptTable
+from drawstring.model.commit_metadata import CommitMetadata, CompactionOperation, WriteStat
+
+AVRO_MAGIC = b"Obj\x01"
+
+
+def parse_commit_metadata(content: bytes, *, source: str) -> CommitMetadata:
+    """Parse a completed commit, deltacommit or replacecommit; an empty file (a crash) says nothing."""
+    record = parse_record(content, source=source)
+    return commit_metadata_of(record) if record else CommitMetadata()
+
+
+def parse_compaction_plan(content: bytes, *, source: str) -> tuple[CompactionOperation, ...]:
+    """Parse a compaction plan: which file groups are to get a new base file."""
+    record = parse_record(content, source=source) or {}
+    return tuple(
+        CompactionOperation(op.get("partitionPath") or "", op["fileId"], op.get("baseInstantTime") or "")
+        for op in record.get("operations") or ()
+    )
+
+
+def parse_record(content: bytes, *, source: str) -> dict[str, Any] | None:
+    """Parse the single record of an instant's file; None when the file is empty."""
+    if not content:
+        return None
+    try:
+        if content.startswith(AVRO_MAGIC):
+            record = next(iter(fastavro.reader(io.BytesIO(content))), None)
+        else:
+            record = json.loads(content)
+    except Exception as error:
+        raise _corrupt(source, f"it cannot be decoded ({error})") from error
+    if record is not None and not isinstance(record, dict):
+        raise _corrupt(source, f"it holds {type(record).__name__}, expected a record")
+    return record
+
+
+def commit_metadata_of(record: Mapping[str, Any]) -> CommitMetadata:
+    """Turn a decoded record, whichever coding it had, into a value."""
+    stats = record.get("partitionToWriteStats") or {}
+    replaced = record.get("partitionToReplaceFileIds") or {}
+    return CommitMetadata(
+        operation=str(record.get("operationType") or "UNKNOWN"),
+        stats=tuple(_stat(partition, stat) for partition, group in stats.items() for stat in group or ()),
+        replaced={partition: tuple(ids or ()) for partition, ids in replaced.items()},
+        extra={key: value for key, value in (record.get("extraMetadata") or {}).items() if value is not None},
+    )
+
+
+def _stat(partition: str, stat: Mapping[str, Any]) -> WriteStat:
+    return WriteStat(
+        file_id=stat.get("fileId") or "",
+        path=stat.get("path") or "",
+        partition_path=stat.get("partitionPath") or partition,
+        num_writes=stat.get("numWrites") or 0,
+        num_deletes=stat.get("numDeletes") or 0,
+        num_inserts=stat.get("numInserts") or 0,
+        file_size=stat.get("fileSizeInBytes") or 0,
+        log_files=tuple(stat.get("logFiles") or ()),
+        cdc_files=tuple(stat.get("cdcStats") or ()),
+    )
+
+
+def _corrupt(source: str, what: str) -> CorruptTable:
+    return CorruptTable(
+        f"Cannot read the instant {source}: {what}. Restore the file, or roll the instant back with Hudi.",
+        condition="CORRUPT_INSTANT",
+        path=source,
+    )

@@ -1,0 +1,70 @@
+"""Where timelines come from: storage, read once and remembered."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from drawstring.config.table_config import TableConfig
+from drawstring.model.commit_metadata import CommitMetadata, CompactionOperation
+from drawstring.model.instant import Action, Instant
+from drawstring.storage.base import FileInfo, Storage
+from drawstring.timeline import layout_v1, layout_v2
+from drawstring.timeline.commit_metadata import parse_commit_metadata, parse_compaction_plan
+from drawstring.timeline.timeline import Timeline
+
+_CACHED_COMMITS = 512
+_commits: OrderedDict[tuple[str, str, str], CommitMetadata] = OrderedDict()
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class TimelineReader:
+    """Reads the active timeline of one table and what its instants say."""
+
+    storage: Storage
+    config: TableConfig
+    _plans: dict[str, tuple[CompactionOperation, ...]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    def load(self) -> Timeline:
+        """List the timeline as it is now."""
+        return Timeline.of(
+            instant for entry in self._entries() if not entry.is_directory and (instant := self._parse(entry))
+        )
+
+    def commit_metadata(self, instant: Instant) -> CommitMetadata:
+        """What a completed write says; completed files never change, so they are kept in memory."""
+        path = f"{self.config.timeline_directory}/{instant.file_name}"
+        key = (self.storage.root, path, instant.completion_time or "")
+        with _lock:
+            known = _commits.get(key)
+        if known is None:
+            known = parse_commit_metadata(self.storage.read(path), source=path)
+            with _lock:
+                _commits[key] = known
+                while len(_commits) > _CACHED_COMMITS:
+                    _commits.popitem(last=False)
+        return known
+
+    def compaction_plan(self, instant: Instant) -> tuple[CompactionOperation, ...]:
+        """The file groups of a pending compaction."""
+        time = instant.requested_time
+        if time not in self._plans:
+            path = f"{self.config.timeline_directory}/{time}.{Action.COMPACTION.value}.requested"
+            self._plans[time] = parse_compaction_plan(self.storage.read(path), source=path)
+        return self._plans[time]
+
+    def _entries(self) -> Iterable[FileInfo]:
+        try:
+            return self.storage.list(self.config.timeline_directory)
+        except FileNotFoundError:
+            return []
+
+    def _parse(self, entry: FileInfo) -> Instant | None:
+        if self.config.layout >= 2:
+            return layout_v2.parse_instant(entry, timezone=self.config.timezone)
+        return layout_v1.parse_instant(entry)
