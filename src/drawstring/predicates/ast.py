@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -80,4 +80,4 @@ class Always:
     value: bool
 
 
-Predicate = Union[Comparison, In, IsNull, StartsWith, And, Or, Not, Always]
+Predicate = Comparison | In | IsNull | StartsWith | And | Or | Not | Always

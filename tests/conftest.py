@@ -1,0 +1,40 @@
+"""What every test may use."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+# Spark's Python side turns timestamps into local time: the suite reads the same everywhere.
+os.environ["TZ"] = "UTC"
+time.tzset()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """One session for the whole run, small and quiet, with drawstring in it."""
+    import drawstring
+
+    folder = tmp_path_factory.mktemp("spark")
+    session = drawstring.session("drawstring-tests", master="local[2]", conf=_spark_settings(folder))
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+def _spark_settings(folder) -> dict[str, str]:
+    return {
+        "spark.driver.memory": "2g",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.default.parallelism": "2",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder / "local"),
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder / 'derby'}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
