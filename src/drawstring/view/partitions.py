@@ -1,0 +1,135 @@
+"""Partition paths and the column values they stand for."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from drawstring.config.table_config import PartitionField, TableConfig
+
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+OLD_NULL_PARTITION = "default"
+_ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
+_EPOCH = dt.datetime(1970, 1, 1)
+
+
+def partition_texts(config: TableConfig, path: str) -> dict[str, str] | None:
+    """Split a partition path into the texts of its fields, decoded; None when it cannot be told apart.
+
+    Values may hold slashes unless they are url-encoded, so that the number of directories need not be the
+    number of fields.
+    """
+    fields = config.partitioning
+    if not fields:
+        return {}
+    parts = _hive_parts(fields, path) if config.hive_style else _plain_parts(fields, path)
+    if parts is None:
+        return None
+    decode = unescape if config.url_encode else str
+    return {field.name: decode(part) for field, part in zip(fields, parts, strict=True)}
+
+
+def partition_values(config: TableConfig, path: str, types: Mapping[str, pa.DataType]) -> dict[str, Any]:
+    """Values of the partition columns that a path tells for certain, typed; for skipping partitions.
+
+    Left out are columns whose path is derived from the value (formatted times), texts that do not parse as
+    the column's type, and the old name of the null partition, which is also an ordinary text. A null string
+    is left out too: Hudi files empty strings under the same path.
+    """
+    texts = partition_texts(config, path) or {}
+    values: dict[str, Any] = {}
+    for field in config.partitioning:
+        text, arrow = texts.get(field.name), types.get(field.name)
+        if text is None or arrow is None or field.derived or text == OLD_NULL_PARTITION:
+            continue
+        if text == NULL_PARTITION:
+            if not _is_text(arrow):
+                values[field.name] = None
+            continue
+        try:
+            values[field.name] = parse_value(text, arrow)
+        except (ValueError, ArithmeticError, OverflowError):
+            continue
+    return values
+
+
+def dropped_values(config: TableConfig, path: str, types: Mapping[str, pa.DataType]) -> dict[str, Any]:
+    """Values of all partition columns, for tables whose files do not hold them."""
+    texts = partition_texts(config, path)
+    if texts is None:
+        return dict.fromkeys(config.partition_fields)
+    return {
+        name: None if text == NULL_PARTITION else parse_value(text, types.get(name, pa.string()))
+        for name, text in texts.items()
+    }
+
+
+def parse_value(text: str, arrow: pa.DataType) -> Any:
+    """Turn a path's text into a value of the column's type; raises ValueError when it is none."""
+    if _is_text(arrow):
+        return text
+    if pa.types.is_boolean(arrow):
+        if text.lower() not in ("true", "false"):
+            raise ValueError(text)
+        return text.lower() == "true"
+    if pa.types.is_integer(arrow):
+        return int(text)
+    if pa.types.is_floating(arrow):
+        return float(text)
+    if pa.types.is_decimal(arrow):
+        return Decimal(text)
+    if pa.types.is_date(arrow):
+        return dt.date.fromisoformat(text)
+    if pa.types.is_timestamp(arrow):
+        return _timestamp(text, arrow)
+    raise ValueError(f"no partition value of type {arrow}")
+
+
+def unescape(text: str) -> str:
+    """Undo Hive's escaping, once."""
+    return _ESCAPED.sub(lambda match: chr(int(match.group(1), 16)), text) if "%" in text else text
+
+
+def _is_text(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow))
+
+
+def _timestamp(text: str, arrow: pa.DataType) -> dt.datetime:
+    if text.lstrip("-").isdigit():
+        value = _EPOCH + dt.timedelta(microseconds=int(text))
+    else:
+        value = dt.datetime.fromisoformat(text)
+    return value.replace(tzinfo=dt.timezone.utc) if arrow.tz and value.tzinfo is None else value
+
+
+def _hive_parts(fields: Sequence[PartitionField], path: str) -> list[str] | None:
+    parts: list[str] = []
+    for segment in path.split("/"):
+        expected = f"{fields[len(parts)].name}=" if len(parts) < len(fields) else None
+        if expected is not None and segment.startswith(expected):
+            parts.append(segment[len(expected) :])
+        elif parts:
+            parts[-1] += f"/{segment}"
+        else:
+            return None
+    return parts if len(parts) == len(fields) else None
+
+
+def _plain_parts(fields: Sequence[PartitionField], path: str) -> list[str] | None:
+    if len(fields) == 1:
+        return [path]
+    segments = path.split("/")
+    if len(segments) == len(fields):
+        return segments
+    # Only one field may take several directories for sure: the one whose value is a formatted time.
+    derived = [index for index, field in enumerate(fields) if field.derived]
+    if len(derived) != 1 or len(segments) < len(fields):
+        return None
+    first, after = derived[0], len(fields) - derived[0] - 1
+    middle = "/".join(segments[first : len(segments) - after])
+    return [*segments[:first], middle, *segments[len(segments) - after :]]
