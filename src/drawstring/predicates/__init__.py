@@ -1,1 +1,1 @@
-"""drawstring.predicates."""
+"""Conditions on rows: built, parsed, evaluated on facts about rows, executed by Arrow."""

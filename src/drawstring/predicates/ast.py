@@ -6,6 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 
+class Composable:
+    """Predicates compose with `&`, `|` and `~`."""
+
+    def __and__(self, other: Predicate) -> And:
+        return And((self, other))  # type: ignore[arg-type]
+
+    def __or__(self, other: Predicate) -> Or:
+        return Or((self, other))  # type: ignore[arg-type]
+
+    def __invert__(self) -> Not:
+        return Not(self)  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True)
 class Column:
     """A column by its path: `("a",)` or `("struct", "field")`."""
@@ -15,13 +28,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Literal:
-    """A Python value: None, bool, int, float, str, bytes, Decimal, date, datetime (aware = instant, naive = NTZ)."""
+    """A Python value: None, bool, int, float, str, bytes, Decimal, date, datetime (aware = instant)."""
 
     value: Any
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Composable):
     """`op` is one of =, !=, <, <=, >, >=, <=> (null-safe equality)."""
 
     op: str
@@ -30,7 +43,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class In:
+class In(Composable):
     """Column IN (values); a null among the values never matches."""
 
     column: Column
@@ -38,14 +51,14 @@ class In:
 
 
 @dataclass(frozen=True)
-class IsNull:
+class IsNull(Composable):
     """Column IS NULL; IS NOT NULL is Not(IsNull)."""
 
     column: Column
 
 
 @dataclass(frozen=True)
-class StartsWith:
+class StartsWith(Composable):
     """Column LIKE 'prefix%'."""
 
     column: Column
@@ -53,31 +66,47 @@ class StartsWith:
 
 
 @dataclass(frozen=True)
-class And:
+class And(Composable):
     """Conjunction."""
 
     parts: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True)
-class Or:
+class Or(Composable):
     """Disjunction."""
 
     parts: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True)
-class Not:
+class Not(Composable):
     """Negation, three-valued."""
 
     part: Predicate
 
 
 @dataclass(frozen=True)
-class Always:
+class Always(Composable):
     """A constant: TRUE or FALSE."""
 
     value: bool
 
 
 Predicate = Comparison | In | IsNull | StartsWith | And | Or | Not | Always
+
+
+def columns_of(predicate: Predicate) -> frozenset[Column]:
+    """Return the columns that a predicate names."""
+    if isinstance(predicate, (And, Or)):
+        return frozenset().union(*(columns_of(part) for part in predicate.parts))
+    if isinstance(predicate, Not):
+        return columns_of(predicate.part)
+    return frozenset() if isinstance(predicate, Always) else frozenset({predicate.column})
+
+
+def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
+    """Return the parts that must all hold."""
+    if not isinstance(predicate, And):
+        return (predicate,)
+    return tuple(part for inner in predicate.parts for part in conjuncts(inner))

@@ -1,0 +1,205 @@
+"""What a predicate may say of rows of which only facts are known: a partition's value, a file's bounds.
+
+A predicate's outcome for one row is true, false or null. Here it is evaluated to the *set* of outcomes that
+rows with these facts can have; whatever is unknown widens the set. Rows can be skipped when true is not in
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import pyarrow as pa
+
+from drawstring.errors import InvalidInput
+from drawstring.predicates.ast import (
+    Always,
+    And,
+    Column,
+    Comparison,
+    In,
+    IsNull,
+    Not,
+    Or,
+    Predicate,
+    StartsWith,
+)
+from drawstring.predicates.literals import coerced, is_nan
+
+Outcomes = frozenset[bool | None]
+ANYTHING: Outcomes = frozenset({True, False, None})
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """What is known of a column's values in some rows.
+
+    1. `lower` and `upper` bound all values that are not null (NaN counts as the greatest); None is unknown.
+    2. `may_be_null` is False only if no value is null; `all_null` is True only if every value is.
+    """
+
+    type: pa.DataType
+    lower: Any = None
+    upper: Any = None
+    may_be_null: bool = True
+    all_null: bool = False
+
+    @staticmethod
+    def of_value(value: Any, arrow: pa.DataType) -> ColumnFacts:
+        """Return the facts of a column that has one value everywhere."""
+        if value is None or is_nan(value):
+            return ColumnFacts(arrow, may_be_null=value is None, all_null=value is None)
+        return ColumnFacts(arrow, value, value, may_be_null=False)
+
+
+Facts = Callable[[Column], ColumnFacts | None]
+
+
+def may_match(predicate: Predicate, facts: Facts) -> bool:
+    """Whether some row with these facts may satisfy the predicate; True when in doubt."""
+    return True in possible_outcomes(predicate, facts)
+
+
+def must_match(predicate: Predicate, facts: Facts) -> bool:
+    """Whether every row with these facts satisfies the predicate; False when in doubt."""
+    return possible_outcomes(predicate, facts) == {True}
+
+
+def facts_of_values(values: Mapping[str, Any], types: Mapping[str, pa.DataType]) -> Facts:
+    """Return facts for columns with known values, such as partition columns; others are unknown."""
+    known = {name: ColumnFacts.of_value(values[name], types[name]) for name in values if name in types}
+    return lambda column: known.get(column.path[0]) if len(column.path) == 1 else None
+
+
+def possible_outcomes(predicate: Predicate, facts: Facts) -> Outcomes:
+    """Return the outcomes that rows with these facts can have; never fewer than they do have."""
+    if isinstance(predicate, And):
+        return _combined(predicate.parts, facts, _and)
+    if isinstance(predicate, Or):
+        return _combined(predicate.parts, facts, _or)
+    if isinstance(predicate, Not):
+        return frozenset(map(_not, possible_outcomes(predicate.part, facts)))
+    if isinstance(predicate, Always):
+        return frozenset({predicate.value})
+    known = facts(predicate.column)
+    return ANYTHING if known is None else _leaf(predicate, known)
+
+
+def _combined(
+    parts: tuple[Predicate, ...], facts: Facts, combine: Callable[[bool | None, bool | None], bool | None]
+) -> Outcomes:
+    outcomes = possible_outcomes(parts[0], facts)
+    for part in parts[1:]:
+        pairs = product(outcomes, possible_outcomes(part, facts))
+        outcomes = frozenset(combine(left, right) for left, right in pairs)
+    return outcomes
+
+
+def _and(left: bool | None, right: bool | None) -> bool | None:
+    if left is False or right is False:
+        return False
+    return None if left is None or right is None else True
+
+
+def _or(left: bool | None, right: bool | None) -> bool | None:
+    return _not(_and(_not(left), _not(right)))
+
+
+def _not(outcome: bool | None) -> bool | None:
+    return None if outcome is None else not outcome
+
+
+def _leaf(predicate: Comparison | In | IsNull | StartsWith, known: ColumnFacts) -> Outcomes:
+    if isinstance(predicate, IsNull):
+        return _null_outcomes(known)
+    try:
+        if isinstance(predicate, Comparison):
+            return _comparison(predicate, known)
+        if isinstance(predicate, In):
+            return _membership(predicate, known)
+        return _prefix(predicate, known)
+    except (InvalidInput, TypeError, ArithmeticError):
+        # A literal that does not compare with the bounds says nothing about the rows.
+        return ANYTHING
+
+
+def _null_outcomes(known: ColumnFacts) -> Outcomes:
+    if known.all_null:
+        return frozenset({True})
+    return frozenset({True, False}) if known.may_be_null else frozenset({False})
+
+
+def _comparison(predicate: Comparison, known: ColumnFacts) -> Outcomes:
+    literal = coerced(predicate.literal.value, known.type)
+    if predicate.op == "<=>":
+        if literal is None:
+            return _null_outcomes(known)
+        return frozenset(bool(outcome) for outcome in _compared("=", literal, known))
+    return frozenset({None}) if literal is None else _compared(predicate.op, literal, known)
+
+
+def _compared(op: str, literal: Any, known: ColumnFacts) -> Outcomes:
+    if op == "!=":
+        return frozenset(map(_not, _compared("=", literal, known)))
+    if op in (">", ">="):
+        return frozenset(map(_not, _compared({">": "<=", ">=": "<"}[op], literal, known)))
+    return _with_nulls(known, *_can_be(op, literal, known))
+
+
+def _can_be(op: str, literal: Any, known: ColumnFacts) -> tuple[bool, bool]:
+    """Whether a value within the bounds can compare true, and whether it can compare false."""
+    if is_nan(literal) or not _orders_alike(literal):
+        return True, True
+    lower, upper = known.lower, known.upper
+    if op == "=":
+        outside = (lower is not None and literal < lower) or (upper is not None and literal > upper)
+        only_it = lower is not None and upper is not None and lower == literal == upper
+        return not outside, not only_it
+    if op == "<":
+        return not (lower is not None and lower >= literal), not (upper is not None and upper < literal)
+    return not (lower is not None and lower > literal), not (upper is not None and upper <= literal)
+
+
+def _orders_alike(literal: Any) -> bool:
+    """Whether a text sorts alike by UTF-8 bytes, by which readers compare, and by UTF-16 units, as Java does.
+
+    Bounds made by Java follow the second order. A text below the surrogates compares with any other text
+    alike in both, so that bounds can be trusted; another one may not.
+    """
+    return not isinstance(literal, str) or all(character < "\ud800" for character in literal)
+
+
+def _membership(predicate: In, known: ColumnFacts) -> Outcomes:
+    values = [coerced(value, known.type) for value in predicate.values]
+    present = [value for value in values if value is not None]
+    abilities = [_can_be("=", value, known) for value in present]
+    can_be_true = any(able for able, _ in abilities)
+    can_miss = all(able for _, able in abilities)
+    outcomes = _with_nulls(known, can_be_true, can_miss)
+    if len(present) == len(values):
+        return outcomes
+    return frozenset(None if outcome is False else outcome for outcome in outcomes)
+
+
+def _prefix(predicate: StartsWith, known: ColumnFacts) -> Outcomes:
+    prefix, lower, upper = predicate.prefix, known.lower, known.upper
+    if not _orders_alike(prefix):
+        return _with_nulls(known, True, True)
+    below = upper is not None and upper < prefix
+    above = lower is not None and lower[: len(prefix)] > prefix
+    within = lower is not None and upper is not None and lower.startswith(prefix) and upper.startswith(prefix)
+    return _with_nulls(known, not (below or above), not within)
+
+
+def _with_nulls(known: ColumnFacts, can_be_true: bool, can_be_false: bool) -> Outcomes:
+    if known.all_null:
+        return frozenset({None})
+    outcomes: set[bool | None] = {True} if can_be_true else set()
+    if can_be_false:
+        outcomes.add(False)
+    if known.may_be_null:
+        outcomes.add(None)
+    return frozenset(outcomes)

@@ -1,0 +1,220 @@
+"""Facts never exclude a row that Arrow's exact evaluation keeps, and that agrees with a plain reference."""
+
+import math
+from datetime import date, datetime, timezone
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drawstring.errors import InvalidInput
+from drawstring.predicates.arrow_filter import filter_batch, selection, to_expression
+from drawstring.predicates.ast import (
+    Always,
+    And,
+    Column,
+    Comparison,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    StartsWith,
+)
+from drawstring.predicates.evaluate import (
+    ColumnFacts,
+    facts_of_values,
+    may_match,
+    must_match,
+    possible_outcomes,
+)
+from drawstring.predicates.parse import parse
+
+NAN = float("nan")
+OPS = ("=", "!=", "<", "<=", ">", ">=", "<=>")
+UTC = pa.timestamp("us", tz="UTC")
+
+
+def key(value):
+    return (1, 0) if isinstance(value, float) and math.isnan(value) else (0, value)
+
+
+def reference(predicate, row):
+    """SQL's three-valued logic, spelled out."""
+    if isinstance(predicate, And):
+        outcomes = [reference(part, row) for part in predicate.parts]
+        return False if False in outcomes else None if None in outcomes else True
+    if isinstance(predicate, Or):
+        outcomes = [reference(part, row) for part in predicate.parts]
+        return True if True in outcomes else None if None in outcomes else False
+    if isinstance(predicate, Not):
+        outcome = reference(predicate.part, row)
+        return None if outcome is None else not outcome
+    if isinstance(predicate, Always):
+        return predicate.value
+    value = row[predicate.column.path[0]]
+    if isinstance(predicate, IsNull):
+        return value is None
+    if isinstance(predicate, StartsWith):
+        return None if value is None else value.startswith(predicate.prefix)
+    if isinstance(predicate, In):
+        return reference(
+            Or(tuple(Comparison("=", predicate.column, Literal(v)) for v in predicate.values)), row
+        )
+    literal = predicate.literal.value
+    if predicate.op == "<=>":
+        return (value is None and literal is None) or (
+            None not in (value, literal) and key(value) == key(literal)
+        )
+    if value is None or literal is None:
+        return None
+    left, right = key(value), key(literal)
+    return {
+        "=": left == right,
+        "!=": left != right,
+        "<": left < right,
+        "<=": left <= right,
+        ">": left > right,
+        ">=": left >= right,
+    }[predicate.op]
+
+
+ints = st.integers(-4, 4)
+floats = st.sampled_from([-1.5, 0.0, 1.0, 2.5, NAN, float("inf"), -float("inf")])
+texts = st.sampled_from(["", "a", "ab", "abc", "b", "é", "\uff5e", "😀"])
+columns = {"i": (pa.int32(), ints), "f": (pa.float64(), floats), "s": (pa.string(), texts)}
+
+
+def leaves():
+    def of(name):
+        column, values = Column((name,)), columns[name][1]
+        options = [
+            st.builds(
+                Comparison, st.sampled_from(OPS), st.just(column), st.builds(Literal, st.none() | values)
+            ),
+            st.builds(In, st.just(column), st.lists(st.none() | values, min_size=1, max_size=3).map(tuple)),
+            st.just(IsNull(column)),
+        ]
+        if name == "s":
+            options.append(st.builds(StartsWith, st.just(column), texts))
+        return st.one_of(options)
+
+    return st.one_of([of(name) for name in columns] + [st.builds(Always, st.booleans())])
+
+
+def compound(inner):
+    several = st.lists(inner, min_size=1, max_size=3).map(tuple)
+    return st.builds(And, several) | st.builds(Or, several) | st.builds(Not, inner)
+
+
+predicates = st.recursive(leaves(), compound, max_leaves=6)
+rows = st.lists(
+    st.fixed_dictionaries({name: st.none() | values for name, (_, values) in columns.items()}),
+    min_size=1,
+    max_size=6,
+)
+
+
+def batch_of(rows_):
+    return pa.RecordBatch.from_pylist(
+        rows_, schema=pa.schema([(name, t) for name, (t, _) in columns.items()])
+    )
+
+
+def facts_of(rows_):
+    def facts(column):
+        name = column.path[0]
+        present = [row[name] for row in rows_ if row[name] is not None]
+        nulls = len(present) < len(rows_)
+        if not present:
+            return ColumnFacts(columns[name][0], all_null=True)
+        upper = None if name == "f" else max(present)
+        lower = min(present, key=key)
+        return ColumnFacts(columns[name][0], None if key(lower)[0] else lower, upper, may_be_null=nulls)
+
+    return facts
+
+
+@settings(max_examples=400, deadline=None)
+@given(predicates, rows)
+def test_arrow_answers_as_the_reference(predicate, rows_):
+    batch = batch_of(rows_)
+    expected = [reference(predicate, row) for row in rows_]
+    assert selection(batch, predicate).to_pylist() == expected
+    kept = [row for row, outcome in zip(rows_, expected, strict=True) if outcome]
+    assert filter_batch(batch, predicate).num_rows == len(kept)
+    table = pa.Table.from_batches([batch])
+    assert table.filter(to_expression(predicate, batch.schema)).num_rows == len(kept)
+
+
+@settings(max_examples=400, deadline=None)
+@given(predicates, rows)
+def test_facts_cover_every_outcome_of_their_rows(predicate, rows_):
+    expected = {reference(predicate, row) for row in rows_}
+    outcomes = possible_outcomes(predicate, facts_of(rows_))
+    assert expected <= outcomes
+    assert possible_outcomes(predicate, lambda _: None) >= expected
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(texts, min_size=1), st.sampled_from(OPS), texts)
+def test_bounds_in_javas_order_of_texts_exclude_nothing_wrongly(values, op, literal):
+    ordered = sorted(values, key=lambda text: text.encode("utf-16-be"))
+    facts = ColumnFacts(pa.string(), ordered[0], ordered[-1], may_be_null=False)
+    for predicate in (Comparison(op, Column(("s",)), Literal(literal)), StartsWith(Column(("s",)), literal)):
+        expected = {reference(predicate, {"s": value}) for value in values}
+        assert expected <= possible_outcomes(predicate, lambda _: facts)
+
+
+def test_partition_values_decide_exactly_and_other_columns_stay_open():
+    facts = facts_of_values({"day": date(2024, 1, 2), "p": None}, {"day": pa.date32(), "p": pa.string()})
+    assert must_match(parse("day = '2024-01-02'"), facts)
+    assert not may_match(parse("day > date '2024-01-02'"), facts)
+    assert not may_match(parse("p = 'x'"), facts)
+    assert must_match(parse("p is null"), facts)
+    assert may_match(parse("day = '2024-01-02' and other = 3"), facts)
+    assert not may_match(parse("day = '2023-01-02' and other = 3"), facts)
+    assert may_match(parse("day = 'not a day'"), facts)
+
+
+@pytest.mark.parametrize(
+    ("arrow", "values", "condition", "kept"),
+    [
+        (pa.decimal128(10, 2), [Decimal("1.50"), Decimal("2")], "c = 1.5", 1),
+        (pa.decimal128(10, 2), [Decimal("1.50"), Decimal("2")], "c < 1.505", 1),
+        (pa.decimal128(10, 2), [Decimal("1.50"), Decimal("2")], "c in (2, 7)", 1),
+        (pa.decimal128(10, 2), [Decimal("1.50"), Decimal("2")], "c >= 1.5e0", 2),
+        (pa.int32(), [1, 2], "c > 1.5", 1),
+        (pa.int32(), [1, 2], "c < 99999999999999999999", 2),
+        (pa.int32(), [1, 2], "c in (2, 99999999999)", 1),
+        (pa.int32(), [1, 2], "c in (2, 1.5)", 1),
+        (pa.int64(), [1, 2], "c = '2'", 1),
+        (pa.float32(), [0.1, NAN], "c > 0.1", 2),
+        (pa.date32(), [date(2024, 1, 1)], "c >= '2024-01-01'", 1),
+        (pa.date32(), [date(2024, 1, 1)], "c in ('2024-01-01')", 1),
+        (UTC, [datetime(2024, 1, 1, tzinfo=timezone.utc)], "c = timestamp '2024-01-01 00:00:00'", 1),
+        (pa.timestamp("us"), [datetime(2024, 1, 1)], "c = '2024-01-01 00:00:00'", 1),
+        (pa.bool_(), [True, False], "c", 1),
+        (pa.binary(), [b"a", b"b"], "c = X'61'", 1),
+    ],
+)
+def test_literals_take_the_type_of_the_column(arrow, values, condition, kept):
+    batch = pa.record_batch([pa.array([*values, None], arrow)], ["c"])
+    assert filter_batch(batch, parse(condition)).num_rows == kept
+
+
+def test_nested_columns_are_reached_ignoring_case():
+    batch = pa.RecordBatch.from_pylist([{"S": {"X": 1}}, {"S": {"X": 2}}, {"S": None}])
+    assert filter_batch(batch, parse("s.x = 2")).to_pylist() == [{"S": {"X": 2}}]
+    table = pa.Table.from_batches([batch])
+    assert table.filter(to_expression(parse("s.x = 2"), batch.schema)).num_rows == 1
+
+
+def test_unknown_columns_and_incomparable_literals_are_errors_when_rows_are_filtered():
+    batch = pa.RecordBatch.from_pylist([{"a": 1}])
+    with pytest.raises(InvalidInput, match="Existing columns: a"):
+        filter_batch(batch, parse("b = 1"))
+    with pytest.raises(InvalidInput, match="Cannot compare"):
+        filter_batch(batch, parse("a = 'x'"))
