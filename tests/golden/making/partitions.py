@@ -1,6 +1,5 @@
 """Themes about keys, partition paths and partition columns."""
 
-
 from __future__ import annotations
 
 import datetime

@@ -1,0 +1,117 @@
+"""The commands, their options and exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from drawstring import errors
+from drawstring.cli import doctor as doctor_checks
+from drawstring.cli import render
+
+EXIT_CODES: dict[type[errors.DrawstringError], int] = {
+    errors.TableNotFound: 3,
+    errors.InvalidOption: 2,
+    errors.InvalidInput: 2,
+    errors.UnsupportedTable: 4,
+    errors.CorruptTable: 5,
+}
+"""What a program can tell from the exit code; every other error exits with 1."""
+
+app = typer.Typer(
+    name="drawstring",
+    help="Look at Apache Hudi tables, and at what drawstring needs to read and write them.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables for people.")]
+TablePath = Annotated[str, typer.Argument(help="Path or URI of the table.", metavar="PATH")]
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", help="Instant or time to look at; the newest by default.")
+]
+
+
+@app.command()
+def doctor(
+    as_json: AsJson = False,
+    session: Annotated[
+        bool, typer.Option("--session", help="Also start Spark and try the callback from the JVM.")
+    ] = False,
+) -> None:
+    """Tell whether everything that drawstring needs is there, and what to install when it is not."""
+    findings = doctor_checks.examine(session=session)
+    if as_json:
+        _print_json([finding.as_dict() for finding in findings])
+    else:
+        _console().print(render.findings(findings))
+    if any(finding.status == "missing" for finding in findings):
+        raise typer.Exit(1)
+
+
+@app.command()
+def inspect(
+    path: TablePath,
+    as_json: AsJson = False,
+    as_of: AsOf = None,
+    files: Annotated[int, typer.Option(help="How many file groups to show; 0 for all.")] = 20,
+    instants: Annotated[int, typer.Option(help="How many of the newest instants to show; 0 for all.")] = 20,
+) -> None:
+    """Show a table: its timeline, file groups and slices with sizes, schema history and indexes."""
+    from drawstring.table import open_table
+
+    report = open_table(path).inspect(as_of=as_of)
+    if as_json:
+        _print_json(report.as_dict())
+    else:
+        _console().print(render.table_report(report, files=files, instants=instants))
+
+
+@app.command()
+def plan(
+    path: TablePath,
+    where: Annotated[
+        str | None, typer.Option("--where", help="SQL predicate, e.g. \"day = '2026-08-22'\".")
+    ] = None,
+    select: Annotated[str | None, typer.Option("--select", help="Columns, separated by commas.")] = None,
+    as_of: AsOf = None,
+    as_json: AsJson = False,
+    files: Annotated[int, typer.Option(help="How many tasks to show; 0 for all.")] = 20,
+) -> None:
+    """Show what a scan would read, what it would skip, and why."""
+    from drawstring.table import open_table
+
+    columns = [name.strip() for name in select.split(",") if name.strip()] if select else None
+    report = open_table(path).explain(where=where, select=columns, as_of=as_of)
+    if as_json:
+        _print_json(report.as_dict())
+    else:
+        _console().print(render.plan_report(report, files=files))
+
+
+def main() -> None:
+    """Run the command line; drawstring's errors become one clear message and an exit code."""
+    try:
+        app()
+    except errors.DrawstringError as error:
+        Console(stderr=True).print(render.error(error))
+        sys.exit(exit_code(error))
+
+
+def exit_code(error: errors.DrawstringError) -> int:
+    """The process's exit code for an error."""
+    return next((code for cls, code in EXIT_CODES.items() if isinstance(error, cls)), 1)
+
+
+def _console() -> Console:
+    # Cut columns help nobody in a file or a pipe: there the width is generous.
+    return Console() if sys.stdout.isatty() else Console(width=160)
+
+
+def _print_json(value: Any) -> None:
+    json.dump(value, sys.stdout, indent=2, default=str)
+    sys.stdout.write("\n")

@@ -1,0 +1,23 @@
+"""What a table looks like from above, as values: for the command line, for notebooks, for programs."""
+
+from drawstring.inspection.plan_report import PlanReport, SkippedGroup, TaskReport
+from drawstring.inspection.table_report import (
+    FieldChange,
+    IndexReport,
+    InstantReport,
+    SchemaChange,
+    SliceReport,
+    TableReport,
+)
+
+__all__ = [
+    "FieldChange",
+    "IndexReport",
+    "InstantReport",
+    "PlanReport",
+    "SchemaChange",
+    "SkippedGroup",
+    "SliceReport",
+    "TableReport",
+    "TaskReport",
+]

@@ -1,0 +1,113 @@
+"""Reports made from a table's timeline, slices and settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from drawstring.config.table_config import INDEX_DEFINITIONS, TableConfig
+from drawstring.inspection.schema_diff import Node, nodes, schema_changes
+from drawstring.inspection.table_report import (
+    IndexReport,
+    InstantReport,
+    SchemaChange,
+    SliceReport,
+    TableReport,
+)
+from drawstring.model.commit_metadata import SERVICE_OPERATIONS, CommitMetadata
+from drawstring.model.file_group import FileSlice
+from drawstring.model.instant import WRITE_ACTIONS, Instant
+from drawstring.schema.internal_schema import parse_internal_schema
+from drawstring.schema.table_schema import table_schema_from_avro
+from drawstring.storage.base import Storage
+from drawstring.timeline.reader import TimelineReader
+from drawstring.timeline.timeline import Timeline
+
+_METADATA_KINDS = {
+    "files": "file listing",
+    "column_stats": "column statistics",
+    "partition_stats": "partition statistics",
+    "record_index": "record index",
+    "bloom_filters": "bloom filters",
+}
+
+
+def table_report(
+    reader: TimelineReader,
+    *,
+    timeline: Timeline,
+    slices: Iterable[FileSlice],
+    schema_history: tuple[SchemaChange, ...],
+) -> TableReport:
+    """Report on the table behind `reader` as `timeline` and `slices` show it."""
+    config = reader.config
+    return TableReport(
+        path=reader.storage.root,
+        name=config.name,
+        table_type=config.table_type,
+        version=config.version,
+        record_key=config.record_key_fields,
+        partition_fields=config.partition_fields,
+        ordering_fields=config.ordering_fields,
+        merge_mode=config.merge.mode,
+        instants=tuple(_instant_report(reader, instant) for instant in timeline.ascending_instants),
+        slices=tuple(SliceReport.of(visible) for visible in slices),
+        schema_history=schema_history,
+        indexes=tuple(indexes(reader.storage, config)),
+    )
+
+
+def schema_history(reader: TimelineReader, timeline: Timeline) -> Iterator[SchemaChange]:
+    """How the schema changed, commit by commit, over the active timeline."""
+    before: tuple[Node, ...] = ()
+    for instant in timeline.completed_writes:
+        commit = reader.commit_metadata(instant)
+        after = None if commit.operation in SERVICE_OPERATIONS else _commit_nodes(commit)
+        if after is None:
+            continue
+        changes = schema_changes(before, after)
+        if changes:
+            yield SchemaChange(instant.requested_time, changes)
+        before = after
+
+
+def indexes(storage: Storage, config: TableConfig) -> Iterator[IndexReport]:
+    """The partitions of the metadata table, with what the index definitions say about them."""
+    defined = _index_definitions(storage, config)
+    for name in config.metadata_partitions:
+        definition = defined.get(name, {})
+        kind = str(definition.get("indexType") or _METADATA_KINDS.get(name, "index")).lower()
+        yield IndexReport(name, kind, tuple(map(str, definition.get("sourceFields") or ())))
+
+
+def _instant_report(reader: TimelineReader, instant: Instant) -> InstantReport:
+    identity = (instant.requested_time, instant.completion_time, instant.action.value, instant.state.value)
+    if not instant.is_completed or instant.action not in WRITE_ACTIONS:
+        return InstantReport(*identity)
+    commit = reader.commit_metadata(instant)
+    return InstantReport(
+        *identity,
+        operation=commit.operation,
+        files=len(commit.stats),
+        rows_written=sum(stat.num_writes for stat in commit.stats),
+        rows_deleted=sum(stat.num_deletes for stat in commit.stats),
+        bytes_written=sum(stat.file_size for stat in commit.stats),
+        groups_replaced=sum(map(len, commit.replaced.values())),
+    )
+
+
+def _commit_nodes(commit: CommitMetadata) -> tuple[Node, ...] | None:
+    if commit.internal_schema:
+        return nodes(parse_internal_schema(commit.internal_schema))
+    return nodes(table_schema_from_avro(commit.schema)) if commit.schema else None
+
+
+def _index_definitions(storage: Storage, config: TableConfig) -> dict[str, dict[str, Any]]:
+    path = INDEX_DEFINITIONS.find(config.properties)
+    try:
+        parsed = json.loads(storage.read(path))
+    except (FileNotFoundError, ValueError):
+        return {}
+    found = parsed.get("indexDefinitions") if isinstance(parsed, dict) else None
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,84 @@
+"""What a scan would read, what it skips, and why."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from drawstring.inspection.html import document, grid
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """One slice that would be read; `reader` is native, merge or arrow."""
+
+    partition: str
+    file_id: str
+    reader: str
+    base_file: str | None
+    log_files: int
+    bytes: int
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class SkippedGroup:
+    """Files that would not be read, for one reason."""
+
+    reason: str
+    files: int
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class PlanReport:
+    """The plan of one scan as values. `repr` is one line; notebooks show the whole of it."""
+
+    path: str
+    instant: str | None
+    where: str | None
+    columns: tuple[str, ...]
+    tasks: tuple[TaskReport, ...] = ()
+    skipped: tuple[SkippedGroup, ...] = ()
+    planning_seconds: float = 0.0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the files that would be read."""
+        return sum(task.bytes for task in self.tasks)
+
+    @property
+    def files_skipped(self) -> int:
+        """Number of files that would not be read."""
+        return sum(group.files for group in self.skipped)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as plain values, for JSON."""
+        totals = {"tasks": len(self.tasks), "bytes": self.bytes, "files_skipped": self.files_skipped}
+        return {**asdict(self), "totals": totals}
+
+    def facts(self) -> dict[str, str]:
+        """The question and the totals as short texts, for people."""
+        return {
+            "as of": self.instant or "no commit yet",
+            "where": self.where or "everything",
+            "columns": ", ".join(self.columns),
+            "reads": f"{len(self.tasks):,} file slices, {self.bytes:,} bytes",
+            "skips": f"{self.files_skipped:,} files",
+            "planned in": f"{self.planning_seconds * 1000:.1f} ms",
+        }
+
+    def __repr__(self) -> str:
+        return f"PlanReport(reads {self.facts()['reads']}; skips {self.facts()['skips']})"
+
+    def _repr_html_(self) -> str:
+        return document(
+            f"Plan of a scan of {self.path}",
+            grid("Scan", ("", ""), self.facts().items()),
+            grid("Read", TaskReport.__dataclass_fields__, (asdict(task).values() for task in self.tasks)),
+            grid(
+                "Skipped",
+                SkippedGroup.__dataclass_fields__,
+                (asdict(group).values() for group in self.skipped),
+            ),
+        )
