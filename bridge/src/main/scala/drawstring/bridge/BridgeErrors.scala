@@ -43,4 +43,41 @@ object BridgeErrors {
     "PATH_REQUIRED",
     "No path given. Pass the table's folder: spark.read.format(\"hudi\").load(path), or the option 'path'."
   )
+
+  def unreadableFile(path: String, cause: Throwable): DrawstringBridgeException = {
+    val name = path.substring(path.lastIndexOf('/') + 1)
+    val error = Wire.obj().put("class", "CorruptTable").put("condition", "UNREADABLE_FILE")
+    error.put("message", s"Cannot read base file $path: $cause. Expected a whole Parquet file; restore it or roll back its commit.")
+    val fields = error.putObject("fields").put("file", path)
+    fields.put("partition", path.stripSuffix("/" + name)).put("instant", name.stripSuffix(".parquet").split('_').last)
+    withCause(fromWire(error), cause)
+  }
+
+  def workerNotStarted(python: String, cause: Throwable): DrawstringBridgeException = withCause(
+    make(
+      "BridgeError",
+      "WORKER_NOT_STARTED",
+      s"Cannot start '$python' on an executor: ${cause.getMessage}. Set spark.pyspark.python to an interpreter that " +
+        "exists on every executor and has pyarrow."
+    ),
+    cause
+  )
+
+  def workerDied(ending: String, cause: Throwable): DrawstringBridgeException = withCause(
+    make(
+      "BridgeError",
+      "WORKER_DIED",
+      s"A drawstring worker beside the executor ended in the middle of its work ($ending). The executor's standard " +
+        "error says why; an interpreter without pyarrow and too little memory are the usual causes."
+    ),
+    cause
+  )
+
+  def workerProtocol(kind: Char): DrawstringBridgeException =
+    make("BridgeError", "WORKER_PROTOCOL", s"A drawstring worker sent a frame '$kind' where it is not expected.")
+
+  private def withCause(error: DrawstringBridgeException, cause: Throwable): DrawstringBridgeException = {
+    error.initCause(cause)
+    error
+  }
 }

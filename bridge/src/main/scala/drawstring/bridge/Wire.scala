@@ -2,6 +2,7 @@ package drawstring.bridge
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
+import com.fasterxml.jackson.databind.util.RawValue
 
 import scala.collection.JavaConverters._
 
@@ -15,6 +16,8 @@ object Wire {
   def arr(): ArrayNode = mapper.createArrayNode()
 
   def parse(text: String): JsonNode = mapper.readTree(text)
+
+  def raw(json: String): RawValue = new RawValue(json)
 
   def text(node: JsonNode): String = mapper.writeValueAsString(node)
 

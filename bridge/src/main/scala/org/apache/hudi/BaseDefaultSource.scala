@@ -2,18 +2,49 @@ package org.apache.hudi
 
 import java.util
 
+import scala.collection.JavaConverters._
+
+import drawstring.bridge.{BridgeErrors, HoodieFileIndex, HoodieFormatPathV2Table, LoadedTable}
+import org.apache.spark.sql.{SQLContext, SparkSession}
 import org.apache.spark.sql.connector.catalog.{Table, TableProvider}
 import org.apache.spark.sql.connector.expressions.Transform
-import org.apache.spark.sql.sources.DataSourceRegister
+import org.apache.spark.sql.sources.{BaseRelation, DataSourceRegister, RelationProvider, SchemaRelationProvider}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-/** The format path, short name `hudi`. */
-class BaseDefaultSource extends TableProvider with DataSourceRegister {
+/** The format path. Reads go through V2 when `hoodie.datasource.read.use.dsv2` says so, else through V1. */
+class BaseDefaultSource extends TableProvider with RelationProvider with SchemaRelationProvider with DataSourceRegister {
+  private var inferred: Option[LoadedTable] = None
+
   override def shortName(): String = "hudi"
 
-  override def inferSchema(options: CaseInsensitiveStringMap): StructType = new StructType()
+  /** A given schema is accepted as Hudi accepts it, and the table's own is used. It also spares writers, who pass
+    * here before they reach the V1 source, the look at a table that may not exist.
+    */
+  override def supportsExternalMetadata(): Boolean = true
 
-  override def getTable(schema: StructType, partitioning: Array[Transform], properties: util.Map[String, String]): Table =
-    throw new UnsupportedOperationException("not yet")
+  override def inferSchema(options: CaseInsensitiveStringMap): StructType = {
+    inferred = Some(load(options.asCaseSensitiveMap().asScala.toMap))
+    inferred.get.schema
+  }
+
+  override def getTable(schema: StructType, partitioning: Array[Transform], properties: util.Map[String, String]): Table = {
+    val known = inferred
+    new HoodieFormatPathV2Table(SparkSession.active, () => known.getOrElse(load(properties.asScala.toMap)))
+  }
+
+  override def createRelation(sqlContext: SQLContext, parameters: Map[String, String]): BaseRelation =
+    HoodieFileIndex.relation(sqlContext.sparkSession, load(parameters))
+
+  override def createRelation(sqlContext: SQLContext, parameters: Map[String, String], schema: StructType): BaseRelation =
+    createRelation(sqlContext, parameters)
+
+  private def load(options: Map[String, String]): LoadedTable = {
+    val path = new CaseInsensitiveStringMap(options.asJava).get("path")
+    if (path == null || path.trim.isEmpty) throw BridgeErrors.missingPath()
+    LoadedTable.load(path, options)
+  }
 }
+
+/** The format by its long name, `org.apache.hudi`. */
+class DefaultSource extends BaseDefaultSource

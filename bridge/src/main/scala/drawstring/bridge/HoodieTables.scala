@@ -1,0 +1,48 @@
+package drawstring.bridge
+
+import java.util
+
+import scala.collection.JavaConverters._
+import scala.util.{Failure, Success, Try}
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability}
+import org.apache.spark.sql.connector.expressions.{Expressions, Transform}
+import org.apache.spark.sql.connector.read.ScanBuilder
+import org.apache.spark.sql.sources.BaseRelation
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+/** What the catalog path and the format path share: a pinned snapshot that can be scanned through V2. */
+trait HoodieReadableTable extends Table with SupportsRead {
+  def spark: SparkSession
+
+  def loaded: LoadedTable
+
+  override def name(): String = loaded.name
+
+  override def schema(): StructType = loaded.schema
+
+  override def partitioning(): Array[Transform] =
+    loaded.partitionColumns.map(column => Expressions.identity(s"`$column`"): Transform).toArray
+
+  override def properties(): util.Map[String, String] = loaded.properties.asJava
+
+  override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder =
+    new HoodieScanBuilder(spark, loaded.withOptions(options.asCaseSensitiveMap().asScala.toMap))
+
+  /** The same snapshot as a V1 relation, for the read path that plans `FileSourceScanExec`. */
+  def toV1Relation: BaseRelation = HoodieFileIndex.relation(spark, loaded)
+}
+
+/** The table behind `format("hudi")`. Nothing is loaded until a reader asks, because writers pass here too,
+  * on their way to a table that may not exist yet. Without `BATCH_READ` Spark goes on to the V1 source.
+  */
+class HoodieFormatPathV2Table(val spark: SparkSession, load: () => LoadedTable) extends HoodieReadableTable {
+  override lazy val loaded: LoadedTable = load()
+
+  override def capabilities(): util.Set[TableCapability] = Try(loaded) match {
+    case Success(table) if table.useV2 => util.EnumSet.of(TableCapability.BATCH_READ)
+    case Success(_) | Failure(_) => util.EnumSet.noneOf(classOf[TableCapability])
+  }
+}

@@ -1,0 +1,68 @@
+package drawstring.bridge
+
+import java.util.Locale
+
+import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{DataType, StructType}
+
+/** A table pinned to one snapshot, as the planner described it when it was loaded. */
+case class LoadedTable(
+    name: String,
+    path: String,
+    snapshot: String,
+    schema: StructType,
+    partitionColumns: Seq[String],
+    properties: Map[String, String],
+    useV2: Boolean,
+    options: Map[String, String]
+) {
+
+  /** The same table, loaded again when options of one read ask for something else, such as another instant. */
+  def withOptions(extra: Map[String, String]): LoadedTable = {
+    val fresh = extra.map { case (k, v) => k.toLowerCase(Locale.ROOT) -> v }.filter { case (k, v) =>
+      k != "path" && k != "paths" && !options.get(k).contains(v)
+    }
+    if (fresh.isEmpty) this else LoadedTable.load(path, options ++ fresh)
+  }
+
+  def pushFilters(filters: Seq[JsonNode]): Seq[String] =
+    Wire.strings(Bridge.request("push_filters", question(filters)).get("classes"))
+
+  def plan(filters: Seq[JsonNode]): ScanPlan = ScanPlan.fromWire(Bridge.request("plan_scan", question(filters)))
+
+  private def question(filters: Seq[JsonNode]): ObjectNode = {
+    val message = Wire.obj().put("snapshot", snapshot).put("path", path)
+    Wire.putMap(message, "options", options)
+    val array: ArrayNode = message.putArray("filters")
+    filters.foreach(array.add)
+    message
+  }
+}
+
+object LoadedTable {
+
+  /** Opens the table at `path`; option keys are compared without case, as everywhere in Spark. */
+  def load(path: String, options: Map[String, String]): LoadedTable = {
+    val lower = options.map { case (key, value) => key.toLowerCase(Locale.ROOT) -> value } - "path"
+    val message = Wire.obj().put("path", path)
+    Wire.putMap(message, "options", lower)
+    Wire.putMap(message, "session", sessionSettings)
+    fromWire(Bridge.request("load_table", message), lower)
+  }
+
+  def fromWire(node: JsonNode, options: Map[String, String]): LoadedTable = LoadedTable(
+    node.get("name").asText,
+    node.get("path").asText,
+    node.get("snapshot").asText,
+    DataType.fromJson(node.get("schema").asText).asInstanceOf[StructType],
+    Wire.strings(node.get("partition_columns")),
+    Wire.stringMap(node.get("properties")),
+    node.get("use_v2").asBoolean,
+    options
+  )
+
+  private def sessionSettings: Map[String, String] =
+    SQLConf.get.getAllConfs.filter { case (key, _) => key.startsWith("hoodie.") || key.startsWith("spark.hoodie.") }
+}

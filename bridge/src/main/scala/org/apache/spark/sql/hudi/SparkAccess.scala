@@ -1,0 +1,27 @@
+package org.apache.spark.sql.hudi
+
+import org.apache.arrow.memory.BufferAllocator
+import org.apache.spark.rdd.InputFileBlockHolder
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.connector.expressions.filter.Predicate
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy
+import org.apache.spark.sql.internal.connector.PredicateUtils
+import org.apache.spark.sql.sources.Filter
+import org.apache.spark.sql.util.ArrowUtils
+
+/** The few things of Spark that only its own packages may touch. */
+object SparkAccess {
+
+  def newAllocator(name: String): BufferAllocator = ArrowUtils.rootAllocator.newChildAllocator(name, 0, Long.MaxValue)
+
+  def toV1Filter(predicate: Predicate): Option[Filter] = PredicateUtils.toV1(predicate)
+
+  def toV2Predicate(expression: Expression): Option[Predicate] = DataSourceV2Strategy.translateFilterV2(expression)
+
+  def parallelism(spark: SparkSession): Int = spark.sparkContext.defaultParallelism
+
+  def showInputFile(path: String, start: Long, length: Long): Unit = InputFileBlockHolder.set(path, start, length)
+
+  def hideInputFile(): Unit = InputFileBlockHolder.unset()
+}

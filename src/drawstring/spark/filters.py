@@ -1,0 +1,72 @@
+"""Predicates as the bridge sends them -> the core's expression tree."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+from drawstring.errors import BridgeError
+from drawstring.predicates.ast import (
+    Always,
+    And,
+    Column,
+    Comparison,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+    StartsWith,
+)
+
+_COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">=", "<=>"})
+_EPOCH = datetime(1970, 1, 1)
+
+
+def predicate_from_wire(node: Mapping[str, Any]) -> Predicate:
+    """Build the predicate that a wire message describes."""
+    op = node["op"]
+    if op in ("and", "or"):
+        parts = tuple(predicate_from_wire(part) for part in node["parts"])
+        return And(parts) if op == "and" else Or(parts)
+    if op == "not":
+        return Not(predicate_from_wire(node["part"]))
+    if op in ("true", "false"):
+        return Always(op == "true")
+    return _on_column(op, Column(tuple(node["column"])), node)
+
+
+def literal_from_wire(node: Mapping[str, Any]) -> Any:
+    """The Python value of a literal: `{"type": <Spark type>, "value": <Spark's internal value>}`."""
+    kind, value = node["type"], node["value"]
+    if value is None:
+        return None
+    if kind == "date":
+        return date(1970, 1, 1) + timedelta(days=value)
+    if kind == "timestamp":
+        return _EPOCH.replace(tzinfo=timezone.utc) + timedelta(microseconds=value)
+    if kind == "timestamp_ntz":
+        return _EPOCH + timedelta(microseconds=value)
+    if kind == "binary":
+        return base64.b64decode(value)
+    if kind.startswith("decimal"):
+        return Decimal(value)
+    if kind in ("float", "double"):
+        return float(value)
+    return value
+
+
+def _on_column(op: str, column: Column, node: Mapping[str, Any]) -> Predicate:
+    if op in _COMPARISONS:
+        return Comparison(op, column, Literal(literal_from_wire(node["value"])))
+    if op == "in":
+        return In(column, tuple(literal_from_wire(value) for value in node["values"]))
+    if op == "is_null":
+        return IsNull(column)
+    if op == "starts_with":
+        return StartsWith(column, literal_from_wire(node["value"]))
+    raise BridgeError(f"The bridge sent a predicate {op!r} that is not part of the protocol.", predicate=op)

@@ -1,0 +1,152 @@
+"""Messages between the bridge and the planner: typed here, JSON on the wire, versioned.
+
+Golden files under `tests/contract/wire` hold one example of each; both languages read them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from drawstring.errors import BridgeError
+from drawstring.spark.errors import error_to_wire
+
+VERSION = 1
+M = TypeVar("M")
+
+
+@dataclass(frozen=True)
+class LoadTable:
+    """Open the table at `path`; `options` of the read, `session` the session's `hoodie.*` settings."""
+
+    path: str
+    options: dict[str, str] = field(default_factory=dict)
+    session: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TableLoaded:
+    """A table pinned to one snapshot. `snapshot` names it; equal names mean equal contents.
+
+    `partition_columns` are in path order; `use_v2` is the read path after options, session and table were asked.
+    """
+
+    name: str
+    path: str
+    snapshot: str
+    schema: str
+    partition_columns: list[str]
+    properties: dict[str, str]
+    use_v2: bool
+
+
+@dataclass(frozen=True)
+class PushFilters:
+    """Which of `filters` can the planner take over?"""
+
+    snapshot: str
+    path: str
+    options: dict[str, str]
+    filters: list[Any]
+
+
+@dataclass(frozen=True)
+class FiltersPushed:
+    """One class per filter: `partition` (absorbed), `data` (used for skipping, must be applied again) or `rest`."""
+
+    classes: list[str]
+
+
+@dataclass(frozen=True)
+class PlanScan:
+    """Select the file slices that may hold rows for which every filter is true."""
+
+    snapshot: str
+    path: str
+    options: dict[str, str]
+    filters: list[Any]
+
+
+@dataclass(frozen=True)
+class TaskMessage:
+    """One file slice: how to read it, and what.
+
+    `mode` is `native`, `merge` or `arrow`. `path` is the file Spark sees (the base file, or the first log),
+    absolute; `size` its bytes, `bytes` those of the whole slice. `context` indexes `ScanPlanned.contexts`;
+    `payload` is for the worker alone.
+    """
+
+    mode: str
+    path: str
+    size: int
+    bytes: int
+    context: int
+    payload: Any
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class ScanPlanned:
+    """The selected tasks and what was skipped on the way."""
+
+    tasks: list[TaskMessage]
+    contexts: list[Any]
+    rows: int | None
+    bytes: int
+    files: int
+    skipped_by_partition: int
+    skipped_by_statistics: int
+    planning_ms: int
+
+
+def to_json(message: Any) -> str:
+    """Write a message."""
+    return json.dumps({**vars(message), "version": VERSION}, default=vars, separators=(",", ":"))
+
+
+def from_json(cls: type[M], text: str) -> M:
+    """Read a message of the given type; unknown keys are refused, so that a typo cannot pass for an option."""
+    node = json.loads(text)
+    found = node.pop("version", None)
+    if found != VERSION:
+        raise BridgeError(
+            f"The bridge speaks protocol version {found!r}, this package {VERSION}. Restart the session: its "
+            "bridge jar and the Python package differ.",
+            condition="WIRE_VERSION_MISMATCH",
+            found=found,
+            expected=VERSION,
+        )
+    return typing.cast(M, _build(cls, node))
+
+
+def error_reply(error: BaseException) -> str:
+    """The reply that carries an error instead of an answer."""
+    return json.dumps({"version": VERSION, "error": error_to_wire(error)})
+
+
+def _build(kind: Any, node: Any) -> Any:
+    if dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        unknown = set(node) - set(hints)
+        if unknown:
+            raise BridgeError(
+                f"Unknown fields {sorted(unknown)} in a {getattr(kind, '__name__', kind)} message."
+            )
+        return kind(**{name: _build(hints[name], value) for name, value in node.items()})  # type: ignore[operator]
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is list:
+        return [_build(arguments[0], item) for item in node]
+    if origin is dict:
+        return {key: _build(arguments[1], value) for key, value in _mapping(node).items()}
+    if origin in (typing.Union, types.UnionType) and node is not None:
+        return _build(next(a for a in arguments if a is not type(None)), node)
+    return node
+
+
+def _mapping(node: Any) -> Mapping[str, Any]:
+    return typing.cast(Mapping[str, Any], node)

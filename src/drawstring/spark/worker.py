@@ -1,0 +1,124 @@
+"""The process beside an executor: requests on standard input, frames on standard output.
+
+A request is `R`, a length and JSON. The answer is frames of a kind, a length and bytes: `B` a bitmap of hidden base
+rows, `A` a piece of an Arrow stream, `E` an error and `Z` the end. Arrow frames need credit: a request grants some,
+each `+` one more, and `!` calls the rest of the answer off. The process ends when its input does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from drawstring.spark.errors import error_to_wire
+from drawstring.spark.types import arrow_schema
+
+MAX_BATCH_ROWS = 1 << 16
+_END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+
+
+class Channel:
+    """Both pipes, with the credit that flow control keeps."""
+
+    def __init__(self, requests: BinaryIO, replies: BinaryIO) -> None:
+        self._requests = requests
+        self._replies = replies
+        self._credit = 0
+
+    def next_request(self) -> dict[str, Any] | None:
+        """The next request, or None when the JVM is gone; late signals of the last answer are skipped."""
+        while (signal := self._requests.read(1)) != b"R":
+            if not signal:
+                return None
+        (length,) = struct.unpack(">i", self._requests.read(4))
+        request: dict[str, Any] = json.loads(self._requests.read(length))
+        self._credit = int(request.get("credits", 4))
+        return request
+
+    def send(self, kind: bytes, body: bytes | memoryview | pa.Buffer = b"") -> None:
+        """Write one frame."""
+        view = memoryview(body)
+        self._replies.write(kind + struct.pack(">i", view.nbytes))
+        self._replies.write(view)
+        self._replies.flush()
+
+    def may_send(self) -> bool:
+        """Wait for credit; False when the answer is called off."""
+        while self._credit == 0:
+            signal = self._requests.read(1)
+            if signal != b"+":
+                return False
+            self._credit += 1
+        self._credit -= 1
+        return True
+
+
+def serve(channel: Channel) -> None:
+    """Answer requests until there are no more."""
+    while (request := channel.next_request()) is not None:
+        try:
+            answer(channel, request)
+        except BrokenPipeError:
+            return
+        except Exception as error:
+            channel.send(b"E", json.dumps(error_to_wire(error)).encode())
+        else:
+            channel.send(b"Z")
+
+
+def answer(channel: Channel, request: dict[str, Any]) -> None:
+    """Answer one request."""
+    from drawstring.spark.slices import SliceSource
+
+    source = SliceSource.of(request)
+    if request["kind"] == "merge":
+        plan = source.merge_plan()
+        channel.send(b"B", plan.hidden_bitmap)
+        send_batches(channel, source.schema, plan.winners)
+    else:
+        send_batches(channel, source.schema, source.batches())
+
+
+def send_batches(channel: Channel, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Send an Arrow stream, a frame per message, as far as it is wanted."""
+    if not channel.may_send():
+        return
+    channel.send(b"A", schema.serialize())
+    for batch in batches:
+        for piece in _pieces(batch):
+            if not channel.may_send():
+                return
+            channel.send(b"A", piece.serialize())
+    if channel.may_send():
+        channel.send(b"A", _END_OF_STREAM)
+
+
+def requested_schema(request: dict[str, Any]) -> pa.Schema:
+    """The Arrow schema a request asks for."""
+    return arrow_schema(request["schema"])
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    for start in range(0, batch.num_rows, MAX_BATCH_ROWS):
+        yield batch.slice(start, MAX_BATCH_ROWS)
+
+
+def main() -> None:
+    """Serve on the standard streams; what anything prints goes to standard error instead."""
+    requests = os.fdopen(os.dup(0), "rb", buffering=1 << 16)
+    replies = os.fdopen(os.dup(1), "wb", buffering=1 << 18)
+    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    serve(Channel(requests, replies))
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
