@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from drawstring import errors
     from drawstring.config.read_options import ReadOptions
+    from drawstring.table import Table, open_table
 
 
 __version__ = "0.1.0"

@@ -1,1 +1,110 @@
 """Tables: the public entry for reading without Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from drawstring.config.read_options import QUERY_TYPE, SNAPSHOT, ReadOptions
+from drawstring.config.support import check_readable
+from drawstring.config.table_config import TableConfig
+from drawstring.errors import InvalidOption
+from drawstring.planning.incremental import IncrementalRead
+from drawstring.planning.snapshot import Snapshot
+from drawstring.planning.table_state import TableState
+from drawstring.planning.times import instant_time
+from drawstring.reading import read_task
+from drawstring.storage import Storage, open_storage
+from drawstring.storage.table_properties import read_table_config
+from drawstring.timeline.reader import TimelineReader
+from drawstring.timeline.timeline import Timeline
+
+Moment = str | dt.date | dt.datetime
+
+
+def open_table(uri: str, *, options: Mapping[str, Any] | None = None) -> Table:
+    """Open a Hudi table for reading.
+
+    Args:
+        uri: the table's base path: a plain path, `file:`, or a URI of a store that pyarrow knows.
+        options: `hoodie.*` read options, and `fs.s3a.*` settings of the store.
+
+    Raises:
+        TableNotFound: there is no Hudi table.
+        UnsupportedTable: it uses something that cannot be read exactly; the condition says what.
+        CorruptTable: its properties cannot be read.
+    """
+    given = dict(options or {})
+    storage = open_storage(uri, {key: str(value) for key, value in given.items()})
+    config = read_table_config(storage)
+    read_options = ReadOptions.of(given, table=config.properties)
+    if read_options.merge_settings:
+        config = config.with_properties(read_options.merge_settings)
+    check_readable(config, path=storage.root)
+    return Table(storage, config, read_options)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A Hudi table. The handle holds settings only: each snapshot looks at the timeline anew."""
+
+    storage: Storage
+    config: TableConfig
+    options: ReadOptions = field(default_factory=ReadOptions)
+
+    @property
+    def path(self) -> str:
+        """The table's base path."""
+        return self.storage.root
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.config.name
+
+    @property
+    def timeline(self) -> Timeline:
+        """The active timeline as it is now."""
+        return TimelineReader(self.storage, self.config).load()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The newest schema, meta columns first."""
+        return self.snapshot().schema
+
+    def state(self) -> TableState:
+        """Pin the table as it is now."""
+        return TableState(self.storage, self.config, self.timeline, self.options)
+
+    def snapshot(self, as_of: Moment | None = None, *, query_type: str = SNAPSHOT) -> Snapshot:
+        """Pin the table as it is now, or as it was.
+
+        Args:
+            as_of: None, an instant of the timeline (a savepoint's too), a date or a time; text in any of
+                Hudi's formats.
+            query_type: `snapshot`, or `read_optimized` for base files without their logs.
+        """
+        kind = QUERY_TYPE.parse_value(query_type)
+        if kind == "incremental":
+            raise InvalidOption(
+                "A snapshot is not incremental; call Table.incremental(begin, end).",
+                condition="INVALID_OPTION_VALUE",
+                key=QUERY_TYPE.key,
+                value=query_type,
+            )
+        instant = None if as_of is None else instant_time(as_of, timezone=self.config.timezone)
+        return Snapshot(self.state(), read_task, instant, kind)
+
+    def incremental(self, begin: Moment, end: Moment | None = None) -> IncrementalRead:
+        """Rows committed after `begin`, up to and including `end` (by default the newest commit).
+
+        Bounds are completion times from table version 8 on and instant times in version 6, as in Hudi.
+        """
+        first = "000" if begin == "earliest" else begin
+        lower = instant_time(first, timezone=self.config.timezone)
+        upper = None if end is None else instant_time(end, timezone=self.config.timezone)
+        return IncrementalRead(self.state(), read_task, lower, upper)

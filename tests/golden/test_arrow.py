@@ -25,5 +25,5 @@ def _read(path: str, read: Read):
     if read.kind == "incremental":
         return table.incremental(begin=read.begin, end=read.end).scan().to_arrow()
     if read.kind == "read_optimized":
-        return table.snapshot(read_optimized=True).scan().to_arrow()
+        return table.snapshot(query_type="read_optimized").scan().to_arrow()
     return table.snapshot(as_of=read.as_of).scan().to_arrow()

@@ -57,7 +57,8 @@ class ReadTask:
     - `max_instant`: None, or the newest block instant that counts (time travel).
     - `keep_commit_times`: None, or the commit times to keep (incremental reads).
     - `partition_values`: values of partition columns that the files do not hold (dropped columns), by name.
-    - `mappings`: schema-on-read column mappings by file path (base or log file), else absent.
+    - `mappings`: schema-on-read column mappings by file path (base or log file), or by `path@instant` for logs
+      whose blocks have several writers; absent where a file has the schema that is read. See `mapping_for`.
     - `file_schema_known_equal`: planning knows that the base file needs no conversion to the table schema.
     """
 
@@ -80,6 +81,11 @@ class ReadTask:
         if self.valid_instants is None or instant in self.valid_instants:
             return True
         return self.valid_before is not None and instant < self.valid_before
+
+    def mapping_for(self, path: str, instant: str = "") -> tuple[ColumnMapping, ...] | None:
+        """The column mapping of a file, or of one log block by the instant that wrote it; None for none."""
+        found = self.mappings.get(f"{path}@{instant}") if instant else None
+        return self.mappings.get(path) if found is None else found
 
     @property
     def needs_merge(self) -> bool:

@@ -1,0 +1,171 @@
+"""Scans, refined by copy, and the plans they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from drawstring.errors import InvalidInput
+from drawstring.model.file_group import FileSlice
+from drawstring.model.read_task import ReadTask
+from drawstring.planning.table_state import TableState
+from drawstring.predicates.ast import Predicate
+
+if TYPE_CHECKING:
+    from drawstring.planning.snapshot import ReadFunction
+
+
+class ScanSource(Protocol):
+    """What a scan reads from: a snapshot, or a range of commits."""
+
+    @property
+    def state(self) -> TableState:
+        """The pinned table."""
+        ...
+
+    @property
+    def read(self) -> ReadFunction:
+        """Reads one task."""
+        ...
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        ...
+
+    @property
+    def snapshot_id(self) -> str:
+        """Names what is seen."""
+        ...
+
+    def partitions(self) -> Iterable[str]:
+        """Partitions that may hold rows."""
+        ...
+
+    def slices(self, partition: str) -> Iterable[FileSlice]:
+        """Slices to read of one partition."""
+        ...
+
+    def tasks(self, slices: Iterable[FileSlice]) -> Iterator[ReadTask]:
+        """The tasks that read slices."""
+        ...
+
+
+@dataclass(frozen=True)
+class SkipReport:
+    """What a plan leaves out, and why."""
+
+    partitions: int = 0
+    partitions_skipped: int = 0
+    slices: int = 0
+    slices_skipped: int = 0
+    bytes_skipped: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """What a scan reads: tasks as plain values, in no particular order.
+
+    `row_estimate` is exact when `rows_are_exact`, else None where it is not known.
+    """
+
+    tasks: tuple[ReadTask, ...]
+    schema: pa.Schema
+    snapshot_id: str
+    skipped: SkipReport = field(default_factory=SkipReport)
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of the files that are read."""
+        return sum(task.slice.size for task in self.tasks)
+
+    @property
+    def row_count(self) -> int | None:
+        """Rows of the tasks when all are known exactly, before any filter; else None."""
+        counts = [task.row_count for task in self.tasks]
+        return None if None in counts else sum(count or 0 for count in counts)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A scan of a snapshot or of a range of commits; refining returns a new scan.
+
+    Example:
+        >>> snapshot.scan().select("id", "amount").where("amount > 3").limit(10).to_arrow()
+    """
+
+    source: ScanSource
+    columns: tuple[str, ...] | None = None
+    predicate: Predicate | None = None
+    row_limit: int | None = None
+
+    def select(self, *columns: str) -> Scan:
+        """Read only these columns, in this order. Raises `InvalidInput` for a column that is not there."""
+        known = {name.lower(): name for name in reversed(self.source.schema.names)}
+        exact = set(self.source.schema.names)
+        missing = [name for name in columns if name not in exact and name.lower() not in known]
+        if missing:
+            raise InvalidInput(
+                f"No column {', '.join(map(repr, missing))} in the table; its columns are "
+                f"{', '.join(self.source.schema.names)}.",
+                condition="UNKNOWN_COLUMN",
+                columns=missing,
+            )
+        return replace(self, columns=tuple(n if n in exact else known[n.lower()] for n in columns))
+
+    def limit(self, rows: int) -> Scan:
+        """Read at most so many rows; which ones is not specified."""
+        if rows < 0:
+            raise InvalidInput(
+                f"The limit is {rows}; expected 0 or more.", condition="INVALID_LIMIT", found=rows
+            )
+        return replace(self, row_limit=rows if self.row_limit is None else min(rows, self.row_limit))
+
+    @property
+    def requested_schema(self) -> pa.Schema:
+        """The schema of the rows that the scan returns."""
+        schema = self.source.schema
+        if self.columns is None:
+            return schema
+        return pa.schema([schema.field(name) for name in self.columns])
+
+    def plan(self) -> ScanPlan:
+        """Decide what is read; nothing but metadata is touched."""
+        partitions = list(self.source.partitions())
+        slices = [found for partition in partitions for found in self.source.slices(partition)]
+        return ScanPlan(
+            tasks=tuple(self.source.tasks(slices)),
+            schema=self.requested_schema,
+            snapshot_id=self.source.snapshot_id,
+            skipped=SkipReport(partitions=len(partitions), slices=len(slices)),
+        )
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Read, one batch at a time."""
+        remaining = self.row_limit
+        for task in self.plan().tasks:
+            for batch in self._read(task):
+                if remaining is not None:
+                    batch = batch.slice(0, remaining)
+                    remaining -= batch.num_rows
+                if batch.num_rows:
+                    yield batch
+                if remaining == 0:
+                    return
+
+    def to_arrow(self) -> pa.Table:
+        """Read everything into one table."""
+        return pa.Table.from_batches(self.to_batches(), schema=self.requested_schema)
+
+    def _read(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        return self.source.read(
+            task,
+            storage=self.source.state.storage,
+            table_schema=self.source.schema,
+            columns=self.requested_schema.names,
+            predicate=self.predicate,
+        )

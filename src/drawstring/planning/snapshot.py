@@ -1,0 +1,176 @@
+"""Snapshots: a pinned sight of a table, and the entry to scans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from drawstring.config.read_options import READ_OPTIMIZED
+from drawstring.model.file_group import FileSlice
+from drawstring.model.instant import Instant
+from drawstring.model.read_task import ColumnMapping, ReadTask
+from drawstring.planning.scan import Scan
+from drawstring.planning.table_schemas import TableSchemas
+from drawstring.planning.table_state import TableState
+from drawstring.view.partitions import dropped_values
+
+ReadFunction = Callable[..., Iterator[pa.RecordBatch]]
+"""Reads one task: `read(task, storage=…, table_schema=…, columns=…, predicate=…)`."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The table as of one instant.
+
+    1. The timeline is pinned: commits after the snapshot was taken are not seen.
+    2. `max_instant` is None for the newest state, else the newest requested time that is seen.
+    3. `query_type` is `snapshot` (logs are merged) or `read_optimized` (base files only).
+    """
+
+    state: TableState
+    read: ReadFunction
+    max_instant: str | None = None
+    query_type: str = "snapshot"
+
+    def scan(self) -> Scan:
+        """Start a scan of all columns and rows, to be refined."""
+        return Scan(self)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The table's schema at this snapshot, meta columns first."""
+        return self.schemas.table_schema
+
+    @cached_property
+    def schemas(self) -> TableSchemas:
+        """The schemas that files of this snapshot may have."""
+        return TableSchemas(self.state, self.max_instant)
+
+    @property
+    def snapshot_id(self) -> str:
+        """Names what is seen: equal ids see equal rows."""
+        return f"{self.state.timeline.fingerprint}:{self.max_instant or ''}:{self.query_type}"
+
+    @property
+    def latest_instant(self) -> Instant | None:
+        """The newest write that is seen."""
+        writes = self.state.timeline.writes_until(self.max_instant)
+        return writes[-1] if writes else None
+
+    def partitions(self) -> Iterable[str]:
+        """All partition paths."""
+        return self.state.view(self.max_instant).partitions()
+
+    def slices(self, partition: str) -> Iterable[FileSlice]:
+        """The slices to read of one partition."""
+        found = self.state.view(self.max_instant).slices(partition)
+        return base_files_only(found) if self.query_type == READ_OPTIMIZED else found
+
+    def tasks(self, slices: Iterable[FileSlice]) -> Iterator[ReadTask]:
+        """The slices with everything a reader needs beside the files."""
+        facts = TaskFacts(self.state, self.schemas, self.max_instant)
+        return (facts.task(found) for found in slices)
+
+
+def base_files_only(slices: Iterable[FileSlice]) -> Iterator[FileSlice]:
+    """The slices without their logs; those without a base file vanish."""
+    return (
+        FileSlice(found.group, found.base_instant, found.base_file)
+        for found in slices
+        if found.base_file is not None
+    )
+
+
+@dataclass(frozen=True)
+class TaskFacts:
+    """What read tasks of one read have in common, and how each slice adds to it."""
+
+    state: TableState
+    schemas: TableSchemas
+    max_instant: str | None = None
+    keep_commit_times: frozenset[str] | None = None
+
+    def task(self, found: FileSlice) -> ReadTask:
+        """The task that reads a slice."""
+        config = self.state.config
+        has_logs = bool(found.log_files)
+        filters_blocks = has_logs and (config.layout < 2 or config.was_upgraded_from_v6)
+        return ReadTask(
+            slice=found,
+            merge=config.merge if has_logs else None,
+            keys=config.keys,
+            valid_instants=self._valid_instants if filters_blocks else None,
+            valid_before=self.state.timeline.start if filters_blocks else None,
+            max_instant=self.max_instant if has_logs else None,
+            keep_commit_times=self.keep_commit_times,
+            partition_values=self._partition_values(found.group.partition_path),
+            mappings=self._mappings(found),
+            file_schema_known_equal=self._is_known_equal(found),
+            row_count=self._row_count(found),
+        )
+
+    @cached_property
+    def _valid_instants(self) -> frozenset[str]:
+        return frozenset(self.state.timeline.by_requested_time)
+
+    def _partition_values(self, partition: str) -> Mapping[str, Any]:
+        config = self.state.config
+        if not config.drop_partition_columns:
+            return {}
+        return dropped_values(config, partition, self.state.partition_types(self.schemas.table_schema))
+
+    def _mappings(self, found: FileSlice) -> Mapping[str, tuple[ColumnMapping, ...]]:
+        if self.schemas.history is None:
+            return {}
+        pairs = [(log.path, log.instant) for log in found.log_files]
+        if found.base_file is not None:
+            pairs.append((found.base_file.path, found.base_file.instant))
+        mappings = {path: self._mapping(instant) for path, instant in pairs}
+        if self.state.config.layout < 2:
+            for log in found.log_files:
+                mappings.update({f"{log.path}@{i}": self._mapping(i) for i in self._valid_instants})
+        return {key: mapping for key, mapping in mappings.items() if mapping is not None}
+
+    def _mapping(self, instant: str) -> tuple[ColumnMapping, ...] | None:
+        history, internal = self.schemas.history, self.schemas.internal_schema
+        if history is None or internal is None:
+            return None
+        if instant not in self._known_mappings:
+            self._known_mappings[instant] = history.mappings_from(instant, to=internal)
+        return self._known_mappings[instant]
+
+    @cached_property
+    def _known_mappings(self) -> dict[str, tuple[ColumnMapping, ...] | None]:
+        return {}
+
+    def _is_known_equal(self, found: FileSlice) -> bool:
+        base = found.base_file
+        if base is None or self._mapping(base.instant) is not None:
+            return False
+        if base.instant not in self._known_equal:
+            self._known_equal[base.instant] = self.schemas.matches(base.instant)
+        return self._known_equal[base.instant]
+
+    @cached_property
+    def _known_equal(self) -> dict[str, bool]:
+        return {}
+
+    def _row_count(self, found: FileSlice) -> int | None:
+        if found.log_files or found.base_file is None or self.keep_commit_times is not None:
+            return None
+        return self._rows_written(found.base_file.instant).get(found.base_file.path)
+
+    def _rows_written(self, instant: str) -> Mapping[str, int]:
+        if instant not in self._row_counts:
+            completed = self.state.timeline.by_requested_time.get(instant)
+            stats = self.state.metadata(completed).stats if completed else ()
+            self._row_counts[instant] = {stat.path: stat.num_writes for stat in stats}
+        return self._row_counts[instant]
+
+    @cached_property
+    def _row_counts(self) -> dict[str, Mapping[str, int]]:
+        return {}

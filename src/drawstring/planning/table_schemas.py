@@ -1,0 +1,148 @@
+"""Which schema a table has at a point in time, and how files of older schemas map to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from drawstring.errors import CorruptTable
+from drawstring.formats.log_blocks import scan_log_file
+from drawstring.model.commit_metadata import CommitMetadata
+from drawstring.model.file_names import parse_base_file, parse_log_file
+from drawstring.model.instant import Action, Instant
+from drawstring.planning.table_state import TableState
+from drawstring.schema.internal_schema import (
+    InternalSchema,
+    SchemaHistory,
+    parse_schema_history,
+    schema_history,
+)
+from drawstring.schema.meta_columns import META_FIELDS, prepend_meta_columns
+from drawstring.schema.table_schema import (
+    OPERATIONS_WITHOUT_SCHEMA,
+    internal_schema_from_extra_metadata,
+    table_schema_from_avro,
+    table_schema_from_file,
+)
+from drawstring.timeline import layout_v1, layout_v2
+
+SCHEMA_FOLDER = ".hoodie/.schema"
+
+
+@dataclass(frozen=True)
+class TableSchemas:
+    """The schemas of a table as seen at `max_instant` (None: now)."""
+
+    state: TableState
+    max_instant: str | None
+
+    @cached_property
+    def table_schema(self) -> pa.Schema:
+        """The table's schema, meta columns first; partition columns that files do not hold come last."""
+        schema = self._recorded or self._from_files or self._created
+        schema = schema if schema is not None else pa.schema(META_FIELDS)
+        if not self.state.config.drop_partition_columns:
+            return schema
+        missing = [name for name in self.state.config.partition_fields if name not in schema.names]
+        return pa.schema([*schema, *(pa.field(name, pa.string()) for name in missing)])
+
+    @cached_property
+    def internal_schema(self) -> InternalSchema | None:
+        """The schema with column ids, where the table was altered by schema on read."""
+        commit = self._newest
+        found = internal_schema_from_extra_metadata(commit.extra) if commit else None
+        return found if found and found.fields else None
+
+    @cached_property
+    def history(self) -> SchemaHistory | None:
+        """All versions of the schema with column ids."""
+        if self.internal_schema is None:
+            return None
+        stored = self._stored_history()
+        return schema_history([self.internal_schema, *(stored.schemas if stored else ())])
+
+    def matches(self, instant: str) -> bool:
+        """Whether files written by an instant are known to have the table's schema."""
+        completed = self.state.timeline.by_requested_time.get(instant)
+        avro = self.state.metadata(completed).schema if completed else ""
+        return bool(avro) and _table_schema(avro).equals(self.table_schema)
+
+    @cached_property
+    def _newest(self) -> CommitMetadata | None:
+        """The newest commit that changed rows or schema and says with which schema."""
+        for _, metadata in self._descending():
+            if metadata.operation not in OPERATIONS_WITHOUT_SCHEMA and metadata.schema:
+                return metadata
+        return None
+
+    def _descending(self) -> Iterator[tuple[Instant, CommitMetadata]]:
+        for instant in reversed(self.state.timeline.writes_until(self.max_instant)):
+            yield instant, self.state.metadata(instant)
+
+    @cached_property
+    def _recorded(self) -> pa.Schema | None:
+        if self.internal_schema is not None:
+            return prepend_meta_columns(self.internal_schema.arrow_schema)
+        return _table_schema(self._newest.schema) if self._newest else None
+
+    @cached_property
+    def _from_files(self) -> pa.Schema | None:
+        for _, metadata in self._descending():
+            for stat in reversed(metadata.stats):
+                schema = self._file_schema(stat.path)
+                if schema is not None:
+                    return schema
+        return None
+
+    def _file_schema(self, path: str) -> pa.Schema | None:
+        storage, name = self.state.storage, path.rsplit("/", 1)[-1]
+        try:
+            if parse_base_file("", name, 0):
+                with storage.open(path) as file:
+                    return table_schema_from_file(pq.read_schema(file))
+            if parse_log_file("", name, 0):
+                schemas = [b.schema_json for b in scan_log_file(storage, path).blocks if b.schema_json]
+                return _table_schema(schemas[-1]) if schemas else None
+        except FileNotFoundError:
+            return None
+        except pa.ArrowInvalid as error:
+            raise CorruptTable(
+                f"Cannot read the schema of {path}: {error}. Restore the file.",
+                condition="CORRUPT_BASE_FILE",
+                path=path,
+            ) from error
+        return None
+
+    @cached_property
+    def _created(self) -> pa.Schema | None:
+        avro = self.state.config.create_schema
+        return _table_schema(avro) if avro else None
+
+    def _stored_history(self) -> SchemaHistory | None:
+        """The newest stored history whose instant completed."""
+        for instant in sorted(self._schema_commits(), key=lambda i: i.requested_time, reverse=True):
+            if self.state.timeline.is_committed(instant.requested_time):
+                content = self.state.storage.read(f"{SCHEMA_FOLDER}/{instant.file_name}")
+                if content:
+                    return parse_schema_history(content)
+        return None
+
+    def _schema_commits(self) -> Iterator[Instant]:
+        parse = layout_v2.parse_instant if self.state.config.layout >= 2 else layout_v1.parse_instant
+        try:
+            entries = self.state.storage.list(SCHEMA_FOLDER)
+        except FileNotFoundError:
+            return
+        for entry in entries:
+            instant = None if entry.is_directory else parse(entry)
+            if instant and instant.is_completed and instant.action is Action.SCHEMACOMMIT:
+                yield instant
+
+
+@lru_cache(maxsize=256)
+def _table_schema(avro: str) -> pa.Schema:
+    return table_schema_from_avro(avro)

@@ -1,0 +1,110 @@
+"""A table as one read finds it: settings, timeline, and what both say about files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from drawstring.config.read_options import ReadOptions
+from drawstring.config.table_config import TableConfig
+from drawstring.model.commit_metadata import CommitMetadata
+from drawstring.model.file_group import FileGroupId
+from drawstring.model.instant import Action, Instant
+from drawstring.storage.base import Storage
+from drawstring.timeline.history import History
+from drawstring.timeline.reader import TimelineReader
+from drawstring.timeline.timeline import Timeline
+from drawstring.view.file_system_view import FileSystemView, Visibility
+from drawstring.view.listing import FileListing, StorageListing
+
+
+@dataclass(frozen=True)
+class TableState:
+    """One consistent sight of a table: everything a read needs is derived from it and kept.
+
+    Invariant: `timeline` is what the timeline was when the state was taken; later commits are not seen.
+    """
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    options: ReadOptions
+
+    @cached_property
+    def reader(self) -> TimelineReader:
+        """Reads what instants say."""
+        return TimelineReader(self.storage, self.config)
+
+    @cached_property
+    def history(self) -> History:
+        """Archived instants, read when first asked."""
+        return History(self.storage, self.config)
+
+    @cached_property
+    def listing(self) -> FileListing:
+        """Where files are found."""
+        return StorageListing(self.storage, self.config)
+
+    def view(self, max_instant: str | None) -> FileSystemView:
+        """The slices seen at a point in time, or now."""
+        views: dict[str | None, FileSystemView] = self._views
+        if max_instant not in views:
+            views[max_instant] = FileSystemView(self.listing, self.visibility(max_instant))
+        return views[max_instant]
+
+    def visibility(self, max_instant: str | None) -> Visibility:
+        """What decides which files are seen at a point in time."""
+        return replace(self._visibility, max_instant=max_instant)
+
+    def metadata(self, instant: Instant) -> CommitMetadata:
+        """What a completed write of the active timeline says."""
+        return self.reader.commit_metadata(instant)
+
+    @cached_property
+    def _views(self) -> dict[str | None, Any]:
+        return {}
+
+    @cached_property
+    def _visibility(self) -> Visibility:
+        return Visibility(
+            timeline=self.timeline,
+            by_completion=self.config.layout >= 2,
+            has_base_named_logs=self.config.was_upgraded_from_v6,
+            compactions=self._compactions(),
+            replaced=self._replaced(),
+            archived_completion=lambda instant: self.history.completion_times.get(instant),
+            committed_name=self._committed_name,
+        )
+
+    def _compactions(self) -> dict[FileGroupId, str]:
+        return {
+            FileGroupId(operation.partition_path, operation.file_id): instant.requested_time
+            for instant in self.timeline.pending_compactions
+            for operation in self.reader.compaction_plan(instant)
+        }
+
+    def _replaced(self) -> dict[FileGroupId, str]:
+        replaced: dict[FileGroupId, str] = {}
+        for instant in self.timeline.completed_writes:
+            if instant.action is Action.REPLACECOMMIT:
+                for partition, file_ids in self.metadata(instant).replaced.items():
+                    replaced.update(
+                        {FileGroupId(partition, file_id): instant.requested_time for file_id in file_ids}
+                    )
+        return replaced
+
+    def _committed_name(self, instant: str, file_id: str) -> str | None:
+        completed = self.timeline.by_requested_time.get(instant)
+        if completed is None:
+            return None
+        stats = self.metadata(completed).stats
+        return next((s.name for s in stats if s.file_id == file_id and not s.name.startswith(".")), None)
+
+    def partition_types(self, schema: pa.Schema) -> Mapping[str, pa.DataType]:
+        """Types of the partition columns."""
+        by_name = {field.name: field.type for field in schema}
+        return {name: by_name[name] for name in self.config.partition_fields if name in by_name}

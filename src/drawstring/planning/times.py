@@ -1,0 +1,43 @@
+"""Points in time as users write them, turned into instant times."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+from drawstring.errors import InvalidInput
+
+_DIGITS = re.compile(r"^\d{1,20}$")
+_FORMS = "yyyyMMddHHmmss[SSS], yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS] or ISO 8601 with a zone"
+
+
+def instant_time(value: str | dt.date | dt.datetime, *, timezone: str = "LOCAL") -> str:
+    """Turn a point in time into an instant time, comparable as text with those of the timeline.
+
+    Args:
+        value: digits as they stand on the timeline, a date (its first moment), a date with a time, or
+            ISO 8601; without a zone the digits are taken as they are, with one they are converted.
+        timezone: the zone of the table's instants, `UTC` or `LOCAL` (this machine's).
+    """
+    if isinstance(value, str) and _DIGITS.match(value.strip()):
+        return value.strip()
+    moment = value if isinstance(value, dt.datetime) else _parse(value)
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(dt.timezone.utc if timezone == "UTC" else None)
+    return moment.strftime("%Y%m%d%H%M%S") + f"{moment.microsecond // 1000:03d}"
+
+
+def _parse(value: str | dt.date) -> dt.datetime:
+    if isinstance(value, dt.date):
+        return dt.datetime(value.year, value.month, value.day)
+    text = value.strip()
+    # Python before 3.11 takes neither a Z nor fractions of other than three or six digits.
+    text = re.sub(r"[zZ]$", "+00:00", text)
+    text = re.sub(r"\.(\d+)", lambda match: "." + match.group(1)[:6].ljust(6, "0"), text)
+    text = re.sub(r"([+-]\d{2})(\d{2})$", r"\1:\2", text) if "T" in text or " " in text else text
+    try:
+        return dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(
+            f"{value!r} is no instant; expected {_FORMS}.", condition="INVALID_INSTANT", found=value
+        ) from None
