@@ -18,7 +18,6 @@ import os
 import subprocess
 import sys
 import time
-import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +37,13 @@ from making.workbench import Workbench  # noqa: E402
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SESSION_CONF = {"spark.hadoop.parquet.avro.write-old-list-structure": "false"}
+SESSION_CONF = {
+    "spark.hadoop.parquet.avro.write-old-list-structure": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
+}
+# Tables are small and sessions short: compiling code well costs more than it gives.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def main() -> int:
@@ -53,6 +58,11 @@ def main() -> int:
     )
     parser.add_argument("--list", action="store_true", help="print the names that can be made")
     parser.add_argument("--again", action="store_true", help="also make tables that are there already")
+    parser.add_argument(
+        "--no-metadata",
+        action="store_true",
+        help="without metadata tables, which is quicker, where the theme allows",
+    )
     parser.add_argument("--stage", type=int, choices=(6, 8, 9), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.list:
@@ -84,7 +94,9 @@ def _run_stage(arguments: argparse.Namespace) -> int:
     os.chdir(arguments.work)
     version = WRITER_OF_TABLE_VERSION[arguments.stage]
     names = _chosen(arguments)
-    spark = hudi_session("golden", version=version, workspace=arguments.work, conf=SESSION_CONF)
+    spark = hudi_session(
+        "golden", version=version, workspace=arguments.work, conf=SESSION_CONF, java_options=JAVA_OPTIONS
+    )
     for name in names:
         table_version, _, theme = split_name(name)
         if theme.begun_by == arguments.stage:
@@ -102,14 +114,17 @@ def _attempt(label: str, step: Any) -> None:
     try:
         step()
         print(f"{label}: {time.monotonic() - started:.1f} s", flush=True)
-    except Exception:
-        print(f"{label}: FAILED", flush=True)
-        traceback.print_exc(limit=-3)
+    except Exception as error:
+        print(f"{label}: FAILED: {str(error)[:600]}", flush=True)
 
 
 def _bench(spark: SparkSession, arguments: argparse.Namespace, name: str) -> Workbench:
     version, table_type, _ = split_name(name)
-    return Workbench(spark, name, version, TABLE_TYPES[table_type], arguments.work / name)
+    bench = Workbench(spark, name, version, TABLE_TYPES[table_type], arguments.work / name)
+    if arguments.no_metadata:
+        bench.set({"hoodie.metadata.enable": "false"})
+        spark.sql("set hoodie.metadata.enable=false")
+    return bench
 
 
 def _begin(spark: SparkSession, arguments: argparse.Namespace, name: str) -> None:

@@ -28,6 +28,7 @@ _CONF = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
 }
@@ -40,6 +41,7 @@ def hudi_session(
     master: str = "local[2]",
     memory: str = "2g",
     workspace: Path | None = None,
+    java_options: str = "",
     conf: dict[str, str] | None = None,
 ) -> SparkSession:
     """Start a session whose `hudi` format is Apache Hudi's.
@@ -56,7 +58,7 @@ def hudi_session(
         **_CONF,
         "spark.driver.memory": memory,
         "spark.driver.extraClassPath": str(maven_jars.hudi_bundle(version)),
-        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dderby.system.home={home}",
+        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dderby.system.home={home} {java_options}",
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         **(conf or {}),
     }

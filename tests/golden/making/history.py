@@ -1,6 +1,5 @@
 """Themes about the timeline, table services and the metadata table."""
 
-# ruff: noqa: E501  (schemas and statements are read best on one line)
 from __future__ import annotations
 
 from typing import Any
@@ -206,6 +205,7 @@ def record_index(bench: Workbench) -> None:
     by_event_time(bench)
     bench.set(
         {
+            "hoodie.metadata.enable": "true",
             "hoodie.metadata.record.index.enable": "true",
             "hoodie.index.type": "RECORD_INDEX",
             "hoodie.metadata.global.record.level.index.enable": "true",
@@ -227,6 +227,7 @@ def column_stats(bench: Workbench) -> None:
     by_event_time(bench)
     bench.set(
         {
+            "hoodie.metadata.enable": "true",
             "hoodie.metadata.index.column.stats.enable": "true",
             "hoodie.metadata.compact.max.delta.commits": "3",
         }
@@ -257,6 +258,7 @@ def secondary_index(bench: Workbench) -> None:
     bench.set(
         {
             **_LOCK,
+            "hoodie.metadata.enable": "true",
             "hoodie.metadata.record.index.enable": "true",
             "hoodie.metadata.global.record.level.index.enable": "true",
         }
