@@ -14,7 +14,7 @@ help: ## list the doors
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## make .venv with the locked dependencies and find or install Java (second run: nothing to do)
-	@scripts/setup.sh
+	@SPARK=$(SPARK) scripts/setup.sh
 
 demo: ## create, write, upsert and read a Hudi table, and show what the V2 read did
 	@$(RUN) python examples/demo.py $(ARGS)
@@ -50,7 +50,7 @@ torture: ## kill writers, break files, race commits: the long reliability runs
 	@$(PYTEST) -m torture $(TESTS) $(ARGS)
 
 wheel: ## build dist/*.whl with the compiled bridge inside
-	@$(RUN) python -m build --wheel --no-isolation
+	@$(RUN) scripts/wheel.sh
 
 lock: ## rewrite requirements/*.lock (needs uv)
 	@scripts/lock.sh

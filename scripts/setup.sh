@@ -40,26 +40,30 @@ need_java() {
     "Install one:  sudo apt-get install openjdk-17-jre-headless" "or name one:  export JAVA_HOME=/path/to/jre"
 }
 
-fingerprint() {
-  cat requirements/dev.lock "$spark_lock" pyproject.toml scripts/setup.sh | sha256sum | cut -d ' ' -f 1
-}
+digest() { cat "$@" | sha256sum | cut -d ' ' -f 1; }
+is_stamped() { [ "$(cat "$venv/.stamp-$1" 2>/dev/null)" = "$2" ]; }
 
 make_environment() {
   local python=$1
   say "making ${venv##*/} with $("$python" --version) and PySpark $spark_line (first time: a few minutes)"
   # An environment that matches another lock is made anew: pip would leave what the old lock had.
   "$python" -m venv --clear "$venv"
-  local pip=("$venv/bin/python" -m pip --disable-pip-version-check --quiet)
-  "${pip[@]}" install --require-hashes --no-deps -r requirements/dev.lock -r "$spark_lock"
-  "${pip[@]}" install --no-deps --no-build-isolation --editable .
+  pip install --require-hashes --no-deps -r requirements/dev.lock -r "$spark_lock"
 }
 
+pip() { "$venv/bin/python" -m pip --disable-pip-version-check --quiet "$@"; }
+
 need_java
-want=$(fingerprint)
-if [ "$(cat "$venv/.stamp" 2>/dev/null)" != "$want" ]; then
+locked=$(digest requirements/dev.lock "$spark_lock")
+project=$(digest pyproject.toml)
+if ! is_stamped locked "$locked"; then
   python=$(find_python)
   need_venv_module "$python"
   make_environment "$python"
-  echo "$want" >"$venv/.stamp"
+  echo "$locked" >"$venv/.stamp-locked"
+fi
+if ! is_stamped project "$project"; then
+  pip install --no-deps --no-build-isolation --editable .
+  echo "$project" >"$venv/.stamp-project"
   say "${venv##*/} is ready"
 fi
