@@ -52,7 +52,7 @@ def custom_keygen(bench: Workbench) -> None:
             _PARTITION: "p:SIMPLE,e:TIMESTAMP",
             _KEYGEN: "org.apache.hudi.keygen.CustomKeyGenerator",
             "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
-            "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
+            "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
             "hoodie.keygen.timebased.timezone": "UTC",
         }
     )

@@ -1,0 +1,100 @@
+"""The merge-on-read benchmark against the peers: `make bench-peers`.
+
+All engines read the same rows (4 M in 16 file groups, a tenth updated) on one machine in one run; read the
+ratios, not the seconds. Hudi and drawstring read one table, which Apache Hudi wrote.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.engines import ENGINES, QUESTIONS
+
+HUDI_ENGINES = ("hudi read-optimised", "hudi", "drawstring read-optimised", "drawstring")
+Figures = dict[str, dict[str, dict[str, float]]]
+
+
+def main() -> int:
+    """Make the tables that are missing, measure every engine and print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--folder", type=Path, default=Path("bench-results/peers"), help="where tables are kept"
+    )
+    parser.add_argument("--table", type=Path, help="an existing table of Apache Hudi's to read instead")
+    parser.add_argument("--rows", type=int, default=4_000_000)
+    parser.add_argument("--engines", nargs="*", default=[*HUDI_ENGINES, "iceberg", "delta", "paimon"])
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    figures: Figures = {}
+    for name in arguments.engines:
+        place = _place(arguments, name)
+        figures[name] = {question: _run(name, question, place, arguments.rows) for question in QUESTIONS}
+        print(f"{name}: {figures[name]}", flush=True)
+    print(_report(figures))
+    (arguments.folder / "figures.json").write_text(json.dumps(figures, indent=1), encoding="utf-8")
+    return 0
+
+
+def _place(arguments: argparse.Namespace, name: str) -> Path:
+    shared = not ENGINES[name].create
+    if shared and arguments.table:
+        return Path(arguments.table).resolve()
+    place: Path = (arguments.folder / ("hudi" if shared else name)).resolve()
+    done = place.parent / f"{place.name}.done"
+    if not done.exists():
+        writer = "hudi" if shared else name
+        print(f"filling {writer}: {_run(writer, 'fill', place, arguments.rows)}", flush=True)
+        done.touch()
+    return place
+
+
+def _run(name: str, question: str, place: Path, rows: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / "result.json"
+        command = [sys.executable, "-m", "benchmarks.peers.measure", name, question, str(place), str(result)]
+        environment = {**os.environ, "TZ": "UTC"}
+        done = subprocess.run(
+            [*command, str(rows)], capture_output=True, text=True, check=False, env=environment
+        )
+        if not result.exists():
+            raise RuntimeError(f"{name}, {question}: {done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+        measured: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+        return measured
+
+
+def _report(figures: Figures) -> str:
+    lines = [
+        "",
+        f"{'seconds':28}" + "".join(f"{question + ' 1st':>18}{'again':>9}" for question in QUESTIONS),
+    ]
+    for name, answers in figures.items():
+        cells = "".join(f"{answers[q]['first']:18.2f}{answers[q]['repeated']:9.2f}" for q in QUESTIONS)
+        lines.append(f"{name:28}{cells}")
+    if {"hudi", "drawstring", "drawstring read-optimised"} <= figures.keys():
+        lines += ["", *_ratios(figures)]
+    return "\n".join(lines)
+
+
+def _ratios(figures: Figures) -> list[str]:
+    ours, hudi, plain = figures["drawstring"], figures["hudi"], figures["drawstring read-optimised"]
+    rows = [("x Hudi 1.2, as fast", hudi, True), ("x its own read-optimised scan", plain, False)]
+    lines = []
+    for label, other, faster in rows:
+        cells = ""
+        for question in QUESTIONS:
+            for when in ("first", "repeated"):
+                ratio = other[question][when] / ours[question][when]
+                cells += f"{ratio if faster else 1 / ratio:{18 if when == 'first' else 9}.2f}"
+        lines.append(f"{label:28}{cells}")
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""One engine, one question, one process: `python -m benchmarks.peers.measure ENGINE QUESTION PLACE RESULT.json`.
+
+A fresh process per question keeps the first answer honest: no other question has filled a cache for it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.engines import ENGINES, QUESTIONS, Engine
+
+REPEATS = 4
+
+
+def main() -> int:
+    """Fill the table if asked for, then measure."""
+    name, question, place, result, rows = sys.argv[1:6]
+    engine = ENGINES[name]
+    spark = engine.session(Path(place).parent, memory="4g")
+    spark.sparkContext.setLogLevel("ERROR")
+    measured = (
+        _filled(engine, spark, Path(place), int(rows))
+        if question == "fill"
+        else _timed(engine, spark, Path(place), question)
+    )
+    Path(result).write_text(json.dumps(measured), encoding="utf-8")
+    spark.stop()
+    return 0
+
+
+def _filled(engine: Engine, spark: Any, place: Path, rows: int) -> dict[str, Any]:
+    started = time.perf_counter()
+    engine.fill(spark, place, count=rows)
+    return {"seconds": time.perf_counter() - started}
+
+
+def _timed(engine: Engine, spark: Any, place: Path, question: str) -> dict[str, Any]:
+    _warm_up(spark, place.parent)
+    seconds = []
+    for _ in range(1 + REPEATS):
+        started = time.perf_counter()
+        QUESTIONS[question](engine.load(spark, place))
+        seconds.append(time.perf_counter() - started)
+    return {"first": seconds[0], "repeated": min(seconds[1:]), "all": seconds}
+
+
+def _warm_up(spark: Any, folder: Path) -> None:
+    """Run Spark's own Parquet reader and code generation once, so that no engine pays for them."""
+    path = str(folder / "warm-up.parquet")
+    spark.range(100_000).selectExpr("id", "id * 2.5 as amount", "cast(id as string) as s").write.mode(
+        "overwrite"
+    ).parquet(path)
+    for _ in range(3):
+        spark.read.parquet(path).write.format("noop").mode("overwrite").save()
+        spark.read.parquet(path).count()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
