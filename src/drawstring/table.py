@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,8 @@ from drawstring.config.read_options import QUERY_TYPE, SNAPSHOT, ReadOptions
 from drawstring.config.support import check_readable
 from drawstring.config.table_config import TableConfig
 from drawstring.errors import InvalidOption
+from drawstring.inspection import PlanReport, TableReport
+from drawstring.inspection.build import plan_report, table_report
 from drawstring.planning.incremental import IncrementalRead
 from drawstring.planning.snapshot import Snapshot
 from drawstring.planning.table_state import TableState
@@ -108,3 +110,26 @@ class Table:
         lower = instant_time(first, timezone=self.config.timezone)
         upper = None if end is None else instant_time(end, timezone=self.config.timezone)
         return IncrementalRead(self.state(), read_task, lower, upper)
+
+    def inspect(self, as_of: Moment | None = None) -> TableReport:
+        """Look at the table from above: timeline, file slices, schema history, indexes; as values."""
+        snapshot = self.snapshot(as_of)
+        slices = (found for partition in snapshot.partitions() for found in snapshot.slices(partition))
+        reader = TimelineReader(self.storage, self.config)
+        return table_report(reader, timeline=snapshot.state.timeline, slices=slices)
+
+    def explain(
+        self,
+        *,
+        where: str | None = None,
+        select: Sequence[str] | None = None,
+        as_of: Moment | None = None,
+    ) -> PlanReport:
+        """Tell what a scan would read, what it would skip, and why; nothing but metadata is touched."""
+        snapshot = self.snapshot(as_of)
+        scan = snapshot.scan().select(*select) if select else snapshot.scan()
+        scan = scan.where(where) if where else scan
+        latest = snapshot.latest_instant
+        return plan_report(
+            scan, path=self.path, where=where, instant=latest.requested_time if latest else None
+        )

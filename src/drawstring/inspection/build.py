@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from drawstring.config.table_config import INDEX_DEFINITIONS, TableConfig
+from drawstring.inspection.plan_report import PlanReport, SkippedGroup, TaskReport
 from drawstring.inspection.schema_diff import Node, nodes, schema_changes
 from drawstring.inspection.table_report import (
     IndexReport,
@@ -18,6 +20,8 @@ from drawstring.inspection.table_report import (
 from drawstring.model.commit_metadata import SERVICE_OPERATIONS, CommitMetadata
 from drawstring.model.file_group import FileSlice
 from drawstring.model.instant import WRITE_ACTIONS, Instant
+from drawstring.model.read_task import ReadTask
+from drawstring.planning.scan import Scan, SkipReport
 from drawstring.schema.internal_schema import parse_internal_schema
 from drawstring.schema.table_schema import table_schema_from_avro
 from drawstring.storage.base import Storage
@@ -33,13 +37,7 @@ _METADATA_KINDS = {
 }
 
 
-def table_report(
-    reader: TimelineReader,
-    *,
-    timeline: Timeline,
-    slices: Iterable[FileSlice],
-    schema_history: tuple[SchemaChange, ...],
-) -> TableReport:
+def table_report(reader: TimelineReader, *, timeline: Timeline, slices: Iterable[FileSlice]) -> TableReport:
     """Report on the table behind `reader` as `timeline` and `slices` show it."""
     config = reader.config
     return TableReport(
@@ -53,7 +51,7 @@ def table_report(
         merge_mode=config.merge.mode,
         instants=tuple(_instant_report(reader, instant) for instant in timeline.ascending_instants),
         slices=tuple(SliceReport.of(visible) for visible in slices),
-        schema_history=schema_history,
+        schema_history=tuple(schema_history(reader, timeline)),
         indexes=tuple(indexes(reader.storage, config)),
     )
 
@@ -111,3 +109,43 @@ def _index_definitions(storage: Storage, config: TableConfig) -> dict[str, dict[
         return {}
     found = parsed.get("indexDefinitions") if isinstance(parsed, dict) else None
     return found if isinstance(found, dict) else {}
+
+
+def plan_report(scan: Scan, *, path: str, where: str | None, instant: str | None) -> PlanReport:
+    """Plan a scan and report what it reads and skips."""
+    started = time.perf_counter()
+    plan = scan.plan()
+    seconds = time.perf_counter() - started
+    return PlanReport(
+        path=path,
+        instant=instant,
+        where=where,
+        columns=tuple(plan.schema.names),
+        tasks=tuple(_task_report(task) for task in plan.tasks),
+        skipped=tuple(_skipped_groups(plan.skipped)),
+        planning_seconds=seconds,
+    )
+
+
+def _task_report(task: ReadTask) -> TaskReport:
+    found = task.slice
+    return TaskReport(
+        partition=found.group.partition_path,
+        file_id=found.group.file_id,
+        reader=_reader_name(task),
+        base_file=found.base_file.name if found.base_file else None,
+        log_files=len(found.log_files),
+        bytes=found.size,
+        rows=task.row_count,
+    )
+
+
+def _reader_name(task: ReadTask) -> str:
+    if task.needs_merge:
+        return "merge"
+    return "native" if task.file_schema_known_equal and task.keep_commit_times is None else "arrow"
+
+
+def _skipped_groups(skipped: SkipReport) -> Iterator[SkippedGroup]:
+    for reason, count in sorted(skipped.reasons.items()):
+        yield SkippedGroup(reason, count)

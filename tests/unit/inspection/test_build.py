@@ -45,7 +45,7 @@ def test_a_rename_by_column_id_is_one_change(golden):
 
 def test_instants_tell_what_was_written(golden):
     reader = golden("v9_cow_clustered")
-    report = build.table_report(reader, timeline=reader.load(), slices=(), schema_history=())
+    report = build.table_report(reader, timeline=reader.load(), slices=())
     writes = [instant for instant in report.instants if instant.rows_written]
     assert writes
     assert any(instant.groups_replaced for instant in report.instants)
@@ -60,8 +60,7 @@ def test_indexes_are_the_metadata_tables_partitions(golden):
 
 def test_a_report_is_json_html_and_one_line(golden):
     reader = golden("v9_cow_types")
-    history = tuple(build.schema_history(reader, reader.load()))
-    report = build.table_report(reader, timeline=reader.load(), slices=(), schema_history=history)
+    report = build.table_report(reader, timeline=reader.load(), slices=())
     assert json.loads(json.dumps(report.as_dict()))["version"] == 9
     assert "Schema history" in report._repr_html_()
     assert "\n" not in repr(report)
