@@ -12,7 +12,7 @@ import pyarrow as pa
 from drawstring.config.read_options import QUERY_TYPE, SNAPSHOT, ReadOptions
 from drawstring.config.support import check_readable
 from drawstring.config.table_config import TableConfig
-from drawstring.errors import InvalidOption
+from drawstring.errors import InvalidOption, UnsupportedTable
 from drawstring.inspection import PlanReport, TableReport
 from drawstring.inspection.build import plan_report, table_report
 from drawstring.planning.incremental import IncrementalRead
@@ -106,6 +106,14 @@ class Table:
 
         Bounds are completion times from table version 8 on and instant times in version 6, as in Hudi.
         """
+        if not self.config.populate_meta_fields:
+            raise UnsupportedTable(
+                f"Cannot read {self.path} incrementally: hoodie.populate.meta.fields is false, so rows do not say "
+                "which commit wrote them. Read snapshots instead.",
+                condition="INCREMENTAL_WITHOUT_META_FIELDS",
+                operation="incremental",
+                path=self.path,
+            )
         first = "000" if begin == "earliest" else begin
         lower = instant_time(first, timezone=self.config.timezone)
         upper = None if end is None else instant_time(end, timezone=self.config.timezone)

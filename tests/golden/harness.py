@@ -123,6 +123,18 @@ def accepted_schemas(name: str) -> set[str]:
     return {expected["schema"], expected.get("believed_schema", expected["schema"])}
 
 
+def fields_of(schema: str) -> set[str]:
+    """The top-level fields of a schema as Spark spells it; Hudi 0.15 moves partition columns to the end."""
+    fields, depth = [""], 0
+    for char in schema.removeprefix("struct<").removesuffix(">"):
+        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(char, 0)
+        if char == "," and depth == 0:
+            fields.append("")
+        else:
+            fields[-1] += char
+    return set(fields)
+
+
 def arrow_rows(table: pa.Table) -> list[Row]:
     """An Arrow table as normalised rows."""
     columns = {

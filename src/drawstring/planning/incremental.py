@@ -10,8 +10,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from drawstring.model.commit_metadata import CommitMetadata
-from drawstring.model.file_group import FileGroupId, FileSlice
-from drawstring.model.file_names import join_path
+from drawstring.model.file_group import FileSlice
 from drawstring.model.instant import Instant
 from drawstring.model.read_task import ReadTask
 from drawstring.planning.scan import Scan
@@ -136,6 +135,3 @@ class IncrementalRead:
     ) -> Mapping[str, tuple[FileSlice, ...]]:
         view = self.state.view(None)
         return {partition: view.slices(partition) for partition in view.partitions()}
-
-
-__all__ = ["CommitRange", "FileGroupId", "IncrementalRead", "join_path"]

@@ -12,10 +12,18 @@ from drawstring.errors import InvalidInput
 from drawstring.model.file_group import FileSlice
 from drawstring.model.read_task import ReadTask
 from drawstring.planning.table_state import TableState
-from drawstring.predicates.ast import Predicate
+from drawstring.predicates.arrow_filter import column_type
+from drawstring.predicates.ast import And, Predicate, columns_of
+from drawstring.predicates.evaluate import facts_of_values, may_match
+from drawstring.predicates.parse import parse
+from drawstring.view.partitions import partition_values
 
 if TYPE_CHECKING:
     from drawstring.planning.snapshot import ReadFunction
+
+
+BY_PARTITION = "partition"
+"""The reason of slices whose partition cannot hold a matching row."""
 
 
 class ScanSource(Protocol):
@@ -68,10 +76,7 @@ class SkipReport:
 
 @dataclass(frozen=True)
 class ScanPlan:
-    """What a scan reads: tasks as plain values, in no particular order.
-
-    `row_estimate` is exact when `rows_are_exact`, else None where it is not known.
-    """
+    """What a scan reads: tasks as plain values, in no particular order."""
 
     tasks: tuple[ReadTask, ...]
     schema: pa.Schema
@@ -117,6 +122,14 @@ class Scan:
             )
         return replace(self, columns=tuple(n if n in exact else known[n.lower()] for n in columns))
 
+    def where(self, condition: str | Predicate) -> Scan:
+        """Keep only rows for which the condition is true: SQL text such as `"a > 3"`, or built by `col`."""
+        predicate = parse(condition) if isinstance(condition, str) else condition
+        for column in columns_of(predicate):
+            column_type(column, self.source.schema)
+        parts = predicate if self.predicate is None else And((self.predicate, predicate))
+        return replace(self, predicate=parts)
+
     def limit(self, rows: int) -> Scan:
         """Read at most so many rows; which ones is not specified."""
         if rows < 0:
@@ -136,13 +149,37 @@ class Scan:
     def plan(self) -> ScanPlan:
         """Decide what is read; nothing but metadata is touched."""
         partitions = list(self.source.partitions())
-        slices = [found for partition in partitions for found in self.source.slices(partition)]
+        kept = set(self._matching(partitions))
+        slices: list[FileSlice] = []
+        skipped: list[FileSlice] = []
+        for partition in partitions:
+            (slices if partition in kept else skipped).extend(self.source.slices(partition))
         return ScanPlan(
             tasks=tuple(self.source.tasks(slices)),
             schema=self.requested_schema,
             snapshot_id=self.source.snapshot_id,
-            skipped=SkipReport(partitions=len(partitions), slices=len(slices)),
+            skipped=SkipReport(
+                partitions=len(partitions),
+                partitions_skipped=len(partitions) - len(kept),
+                slices=len(slices) + len(skipped),
+                slices_skipped=len(skipped),
+                bytes_skipped=sum(found.size for found in skipped),
+                reasons={BY_PARTITION: len(skipped)} if skipped else {},
+            ),
         )
+
+    def _matching(self, partitions: Iterable[str]) -> Iterable[str]:
+        """The partitions whose path does not rule the condition out."""
+        config = self.source.state.config
+        if self.predicate is None or not config.partitioning:
+            return partitions
+        types = {field.name: field.type for field in self.source.schema}
+        predicate = self.predicate
+        return [
+            path
+            for path in partitions
+            if may_match(predicate, facts_of_values(partition_values(config, path, types), types))
+        ]
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read, one batch at a time."""

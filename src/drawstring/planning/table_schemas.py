@@ -21,7 +21,7 @@ from drawstring.schema.internal_schema import (
     parse_schema_history,
     schema_history,
 )
-from drawstring.schema.meta_columns import META_FIELDS, prepend_meta_columns
+from drawstring.schema.meta_columns import META_FIELDS, prepend_meta_columns, strip_meta_columns
 from drawstring.schema.table_schema import (
     OPERATIONS_WITHOUT_SCHEMA,
     internal_schema_from_extra_metadata,
@@ -45,10 +45,24 @@ class TableSchemas:
         """The table's schema, meta columns first; partition columns that files do not hold come last."""
         schema = self._recorded or self._from_files or self._created
         schema = schema if schema is not None else pa.schema(META_FIELDS)
+        if not self.state.config.populate_meta_fields:
+            schema = strip_meta_columns(schema)
+        return self._with_dropped_columns(self._with_time_columns(schema))
+
+    def _with_dropped_columns(self, schema: pa.Schema) -> pa.Schema:
+        """Files lack these columns, and so does the recorded schema: Hudi reads them from the path, as text."""
         if not self.state.config.drop_partition_columns:
             return schema
         missing = [name for name in self.state.config.partition_fields if name not in schema.names]
         return pa.schema([*schema, *(pa.field(name, pa.string()) for name in missing)])
+
+    def _with_time_columns(self, schema: pa.Schema) -> pa.Schema:
+        """Hudi 1.x gives a partition column of the timestamp-based key generator as text, whatever its type."""
+        config = self.state.config
+        if config.key_generator != "TIMESTAMP" or config.version < 8:
+            return schema
+        times = config.partition_fields
+        return pa.schema([f.with_type(pa.string()) if f.name in times else f for f in schema])
 
     @cached_property
     def internal_schema(self) -> InternalSchema | None:

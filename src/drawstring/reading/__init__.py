@@ -26,7 +26,7 @@ def read_task(
     """Read a task whose slice has a base file only."""
     if task.slice.log_files or task.slice.base_file is None:
         raise UnsupportedTable("Slices with log files are not read yet.")
-    wanted = list(dict.fromkeys(["_hoodie_commit_time", *columns]))
+    wanted = list(dict.fromkeys([*(["_hoodie_commit_time"] if task.keep_commit_times else []), *columns]))
     requested = pa.schema([table_schema.field(name) for name in wanted])
     with storage.open(task.slice.base_file.path) as file:
         parquet = pq.ParquetFile(file)
