@@ -8,12 +8,20 @@ import drawstring.bridge.{BridgeErrors, HoodieFileIndex, HoodieFormatPathV2Table
 import org.apache.spark.sql.{SQLContext, SparkSession}
 import org.apache.spark.sql.connector.catalog.{Table, TableProvider}
 import org.apache.spark.sql.connector.expressions.Transform
+import org.apache.spark.sql.hudi.catalog.HoodieCreatableRelation
 import org.apache.spark.sql.sources.{BaseRelation, DataSourceRegister, RelationProvider, SchemaRelationProvider}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-/** The format path. Reads go through V2 when `hoodie.datasource.read.use.dsv2` says so, else through V1. */
-class BaseDefaultSource extends TableProvider with RelationProvider with SchemaRelationProvider with DataSourceRegister {
+/** The format path. Reads go through V2 when `hoodie.datasource.read.use.dsv2` says so, else through V1;
+  * writes always take the V1 way.
+  */
+class BaseDefaultSource
+    extends TableProvider
+    with RelationProvider
+    with SchemaRelationProvider
+    with HoodieCreatableRelation
+    with DataSourceRegister {
   private var inferred: Option[LoadedTable] = None
 
   override def shortName(): String = "hudi"

@@ -1,0 +1,55 @@
+package org.apache.spark.sql.hudi.analysis
+
+import java.util.Locale
+
+import drawstring.bridge.{BridgeErrors, HoodieFileIndex}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.plans.logical.{DeleteFromTable, LogicalPlan, MergeIntoTable, UpdateTable}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+import org.apache.spark.sql.hudi.catalog.HoodieInternalV2Table
+
+import scala.collection.JavaConverters._
+
+/**
+ * Reads of catalog tables stay V2 where `hoodie.datasource.read.use.dsv2` is on, and become V1 relations elsewhere.
+ *
+ * The option of the read decides, then the session, then the table. Targets of writes are no children of their
+ * commands, so the rule never meets them; they end in V1 by themselves.
+ */
+case class HoodieDataSourceV2ToV1Fallback(spark: SparkSession) extends Rule[LogicalPlan] {
+  private val keys = Seq("hoodie.datasource.read.use.dsv2", "hoodie.datasource.read.use.v2")
+
+  override def apply(plan: LogicalPlan): LogicalPlan = plan match {
+    case _: DeleteFromTable | _: UpdateTable | _: MergeIntoTable => plan
+    case _ => plan.resolveOperatorsDown {
+        case relation: DataSourceV2Relation => relation.table match {
+            case table: HoodieInternalV2Table if !usesV2(relation, table) => toV1(relation, table)
+            case _ => relation
+          }
+      }
+  }
+
+  private def usesV2(relation: DataSourceV2Relation, table: HoodieInternalV2Table): Boolean = {
+    val read = relation.options.asScala
+    val property = table.entry.storage.properties ++ table.entry.properties
+    val places = Seq[String => Option[String]](read.get, spark.conf.getOption, property.get)
+    val found = for (place <- places.iterator; key <- keys; value <- place(key)) yield flag(key, value)
+    if (found.hasNext) found.next() else table.loaded.useV2
+  }
+
+  private def toV1(relation: DataSourceV2Relation, table: HoodieInternalV2Table): LogicalPlan = {
+    val loaded = table.loaded.withOptions(relation.options.asScala.toMap).copy(schema = table.loaded.schema)
+    LogicalRelation(HoodieFileIndex.relation(spark, loaded), table.entry).copy(output = relation.output)
+  }
+
+  private def flag(key: String, value: String): Boolean = value.trim.toLowerCase(Locale.ROOT) match {
+    case "true" => true
+    case "false" => false
+    case _ => throw BridgeErrors.make(
+        "InvalidOption",
+        "INVALID_OPTION",
+        s"Option $key is '$value'; expected true or false.")
+  }
+}
