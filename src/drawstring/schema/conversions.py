@@ -26,6 +26,7 @@ DECIMAL_TO_DECIMAL = "decimal_to_decimal"
 TEXT_TO_DATE = "text_to_date"
 TEXT_TO_DECIMAL = "text_to_decimal"
 DATE_TO_TEXT = "date_to_text"
+TIMESTAMP_TO_TEXT = "timestamp_to_text"
 TEXT_TO_BYTES = "text_to_bytes"
 BYTES_TO_TEXT = "bytes_to_text"
 TIMESTAMP = "timestamp"
@@ -86,6 +87,7 @@ _RULES: tuple[tuple[Callable[[pa.DataType, pa.DataType], bool], str], ...] = (
     (lambda f, w: pa.types.is_floating(f) and is_string_type(w), FLOAT_TO_TEXT),
     (lambda f, w: (pa.types.is_integer(f) or pa.types.is_decimal(f)) and is_string_type(w), NUMBER_TO_TEXT),
     (lambda f, w: pa.types.is_date(f) and is_string_type(w), DATE_TO_TEXT),
+    (lambda f, w: pa.types.is_timestamp(f) and is_string_type(w), TIMESTAMP_TO_TEXT),
     (lambda f, w: pa.types.is_integer(f) and pa.types.is_decimal(w), INTEGER_TO_DECIMAL),
     (lambda f, w: pa.types.is_floating(f) and pa.types.is_decimal(w), FLOAT_TO_DECIMAL),
     (lambda f, w: is_string_type(f) and pa.types.is_decimal(w), TEXT_TO_DECIMAL),
@@ -111,6 +113,13 @@ def _timestamp(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         return array.view(wanted)
     in_unit = pc.cast(array, pa.timestamp(wanted.unit, tz=found.tz), safe=False)
     return in_unit.view(wanted)
+
+
+def _timestamp_to_text(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    # As Spark writes it in UTC: no fraction for whole seconds, else without the zeros at its end.
+    text = pc.strftime(pc.cast(array, pa.timestamp("us")), format="%Y-%m-%d %H:%M:%S")
+    text = pc.replace_substring_regex(text, r"\.0+$", "")
+    return pc.cast(pc.replace_substring_regex(text, r"(\.\d*[1-9])0+$", r"\1"), wanted)
 
 
 def _integer_to_decimal(array: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -197,6 +206,7 @@ _CONVERTERS: dict[str, Convert] = {
     TEXT_TO_DATE: _strict_or_lenient(lambda array, wanted: pc.cast(array, wanted), _per_value(_date_of_text)),
     TEXT_TO_DECIMAL: _per_value(_decimal_of_text),
     DATE_TO_TEXT: lambda array, wanted: pc.cast(pc.cast(array, pa.date32()), wanted),
+    TIMESTAMP_TO_TEXT: _timestamp_to_text,
     TEXT_TO_BYTES: _cast,
     BYTES_TO_TEXT: _strict_or_lenient(
         _bytes_of_fixed,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_READ_OPTIMIZED = {"hoodie.datasource.query.type": "read_optimized"}
 _WRITES = ("commit", "deltacommit", "replacecommit")
 
 
@@ -64,10 +65,11 @@ def read_all(
 ) -> dict[str, Any]:
     """Answer the questions of `asked` (`as_of`, `incremental`); what Hudi cannot read is noted."""
     reader = _Reader(spark, table, read_options, store)
-    answer: dict[str, Any] = {"schema": reader.frame().schema.simpleString(), "snapshot": reader.rows()}
-    if merge_on_read:
-        answer["read_optimized"] = reader.rows({"hoodie.datasource.query.type": "read_optimized"})
     notes: list[str] = []
+    answer: dict[str, Any] = {"schema": reader.frame().schema.simpleString()}
+    answer["snapshot"] = reader.each([{}], lambda _: {}, notes)[0]["rows"]
+    if merge_on_read:
+        answer["read_optimized"] = reader.each([{}], lambda _: _READ_OPTIMIZED, notes)[0]["rows"]
     answer["as_of"] = reader.each(asked["as_of"], _as_of_options, notes)
     answer["incremental"] = reader.each(asked["incremental"], _incremental_options, notes)
     if notes:
@@ -128,8 +130,22 @@ class _Reader:
             try:
                 answers.append({**question, "rows": self.rows(to_options(question))})
             except Exception as error:  # whatever Hudi throws, the table stays of use
-                notes.append(f"Hudi cannot read {question}: {str(error).strip().splitlines()[0][:200]}")
+                answers.append({**question, "rows": None})
+                notes.append(f"Hudi cannot read {to_options(question)}: {_reason(error)}")
         return answers
+
+
+def _reason(error: Exception) -> str:
+    causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
+    return (causes or str(error).splitlines())[-1][:200]
+
+
+def without_unanswered(expected: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the questions that no Hudi answered."""
+    kept = {key: value for key, value in expected.items() if value is not None}
+    for key in ("as_of", "incremental"):
+        kept[key] = [each for each in expected[key] if each["rows"] is not None]
+    return kept
 
 
 def normalise_row(row: Any) -> dict[str, Any]:
