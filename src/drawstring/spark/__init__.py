@@ -1,1 +1,5 @@
-"""drawstring.spark."""
+"""The only package that knows Spark: sessions, the planner behind the bridge, workers beside executors."""
+
+from drawstring.spark.session import attach, configure, session
+
+__all__ = ["attach", "configure", "session"]

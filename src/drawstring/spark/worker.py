@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from drawstring.spark.errors import error_to_wire
-from drawstring.spark.types import arrow_schema
+from drawstring.spark.slices import SliceSource
 
 MAX_BATCH_ROWS = 1 << 16
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -74,15 +74,8 @@ def serve(channel: Channel) -> None:
 
 def answer(channel: Channel, request: dict[str, Any]) -> None:
     """Answer one request."""
-    from drawstring.spark.slices import SliceSource
-
     source = SliceSource.of(request)
-    if request["kind"] == "merge":
-        plan = source.merge_plan()
-        channel.send(b"B", plan.hidden_bitmap)
-        send_batches(channel, source.schema, plan.winners)
-    else:
-        send_batches(channel, source.schema, source.batches())
+    send_batches(channel, source.schema, source.batches())
 
 
 def send_batches(channel: Channel, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
@@ -97,11 +90,6 @@ def send_batches(channel: Channel, schema: pa.Schema, batches: Iterable[pa.Recor
             channel.send(b"A", piece.serialize())
     if channel.may_send():
         channel.send(b"A", _END_OF_STREAM)
-
-
-def requested_schema(request: dict[str, Any]) -> pa.Schema:
-    """The Arrow schema a request asks for."""
-    return arrow_schema(request["schema"])
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -24,7 +24,7 @@ class HoodieScan(
 
   override def description(): String = {
     val (partition, data) = filters.partition(_.isPartition)
-    s"hudi ${table.path} [snapshot ${table.snapshot}] " +
+    s"hudi ${table.path} [snapshot ${table.snapshot.substring(table.snapshot.lastIndexOf('@') + 1)}] " +
       s"PartitionFilters: [${partition.map(_.predicate).mkString(", ")}], " +
       s"PushedFilters: [${data.map(_.predicate).mkString(", ")}], ReadSchema: ${schema.catalogString}"
   }

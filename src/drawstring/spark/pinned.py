@@ -1,0 +1,196 @@
+"""A table pinned for Spark: one snapshot, its description, and scans of it as messages."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from drawstring.config.read_options import INCREMENTAL
+from drawstring.errors import InvalidInput
+from drawstring.model.file_group import BaseFile, LogFile
+from drawstring.model.read_task import ReadTask
+from drawstring.planning.scan import Scan, ScanPlan, ScanSource
+from drawstring.predicates.ast import And, Predicate, columns_of
+from drawstring.predicates.evaluate import Facts, facts_of_values, may_match, possible_outcomes
+from drawstring.spark import wire
+from drawstring.spark.task_codec import context_to_wire, task_to_wire
+from drawstring.spark.types import spark_schema
+from drawstring.table import Table, open_table
+from drawstring.view.partitions import partition_values
+
+NATIVE, MERGE, ARROW = "native", "merge", "arrow"
+_SPARK_PREFIX = "spark."
+
+
+@dataclass(frozen=True)
+class PinnedTable:
+    """One read of a table: what was asked for, and the snapshot or range of commits that answers it."""
+
+    table: Table
+    source: ScanSource
+
+    @classmethod
+    def open(cls, path: str, options: Mapping[str, str], *, session: Mapping[str, str]) -> PinnedTable:
+        """Open the table and pin what the options ask for."""
+        table = open_table(path, options={**_without_prefix(session), **options})
+        return cls(table, _source(table))
+
+    @classmethod
+    def reopen(cls, name: str, path: str, options: Mapping[str, str]) -> PinnedTable:
+        """Open a table again whose snapshot was forgotten; it must still be the same."""
+        found = cls.open(path, options, session={})
+        if found.snapshot_name != name:
+            raise InvalidInput(
+                f"The snapshot {name} of {path} is no longer known and the table has changed since. Load the "
+                "table again.",
+                condition="SNAPSHOT_FORGOTTEN",
+                path=path,
+                snapshot=name,
+            )
+        return found
+
+    @property
+    def snapshot_name(self) -> str:
+        """Names what is seen: equal names see equal rows."""
+        return f"{self.table.path}@{self.source.snapshot_id}"
+
+    def describe(self) -> wire.TableLoaded:
+        """The table as Spark sees it."""
+        config = self.table.config
+        return wire.TableLoaded(
+            name=config.name,
+            path=self.table.path,
+            snapshot=self.snapshot_name,
+            schema=spark_schema(self.source.schema),
+            partition_columns=list(config.partition_fields),
+            properties=dict(config.properties),
+            use_v2=self.table.options.use_dsv2,
+        )
+
+    def classify(self, predicate: Predicate) -> str:
+        """`partition` when the partition paths alone decide it for every row, else `data`."""
+        columns = {column.path[0].lower() for column in columns_of(predicate)}
+        exact = {field.name.lower() for field in self.table.config.partitioning if not field.derived}
+        if not columns or not columns <= exact:
+            return "data"
+        return "partition" if all(map(self._decider(predicate), self.source.partitions())) else "data"
+
+    def plan(self, predicates: Sequence[Predicate]) -> ScanPlan:
+        """Select the slices that may hold rows for which every predicate is true."""
+        predicate = And(tuple(predicates)) if len(predicates) > 1 else next(iter(predicates), None)
+        plan = Scan(self.source, predicate=predicate).plan()
+        return plan if predicate is None else self._without_other_partitions(plan, predicate)
+
+    def _without_other_partitions(self, plan: ScanPlan, predicate: Predicate) -> ScanPlan:
+        """Hold the promise of `classify` whatever pruning does: a partition filter is not applied again."""
+        fits = {path: may_match(predicate, self._facts(path)) for path in {_partition(t) for t in plan.tasks}}
+        kept = tuple(task for task in plan.tasks if fits[_partition(task)])
+        return plan if len(kept) == len(plan.tasks) else replace(plan, tasks=kept)
+
+    @cached_property
+    def context_schema(self) -> str:
+        """The table's schema for workers."""
+        return base64.b64encode(self.source.schema.serialize().to_pybytes()).decode()
+
+    def file_path(self, file: BaseFile | LogFile) -> str:
+        """A file's absolute path."""
+        return f"{self.table.path.rstrip('/')}/{file.path}"
+
+    def _decider(self, predicate: Predicate) -> Callable[[str], bool]:
+        return lambda path: len(possible_outcomes(predicate, self._facts(path))) == 1
+
+    def _facts(self, partition: str) -> Facts:
+        if partition not in self._known_facts:
+            values = partition_values(self.table.config, partition, self._types)
+            self._known_facts[partition] = facts_of_values(values, self._types)
+        return self._known_facts[partition]
+
+    @cached_property
+    def _known_facts(self) -> dict[str, Facts]:
+        return {}
+
+    @cached_property
+    def _types(self) -> dict[str, Any]:
+        return {field.name: field.type for field in self.source.schema}
+
+
+def plan_message(table: PinnedTable, plan: ScanPlan, *, planning_ms: int) -> wire.ScanPlanned:
+    """A plan for the bridge; what workers need of a slice is sent for slices that workers read."""
+    contexts = _Contexts(table.context_schema)
+    tasks = [_task_message(table, task, contexts) for task in plan.tasks]
+    skipped = plan.skipped
+    by_partition = skipped.reasons.get("partition", 0)
+    return wire.ScanPlanned(
+        tasks=tasks,
+        contexts=contexts.found,
+        rows=plan.row_count,
+        bytes=sum(task.bytes for task in tasks),
+        files=sum(_file_count(task) for task in plan.tasks),
+        skipped_by_partition=by_partition,
+        skipped_by_statistics=skipped.slices_skipped - by_partition,
+        planning_ms=planning_ms,
+    )
+
+
+def read_mode(task: ReadTask) -> str:
+    """How a slice is read: by Spark alone, by Spark with a merge plan, or by a worker."""
+    base = task.slice.base_file
+    plain = base is not None and base.extension == "parquet" and task.file_schema_known_equal
+    if not plain or task.keep_commit_times is not None or task.partition_values or task.mappings:
+        return ARROW
+    return ARROW if task.slice.log_files else NATIVE
+
+
+class _Contexts:
+    """The contexts of a plan's tasks, each once."""
+
+    def __init__(self, schema: str) -> None:
+        self.found: list[Any] = []
+        self._schema = schema
+        self._known: dict[Any, int] = {}
+
+    def index(self, task: ReadTask) -> int:
+        key = (task.merge, task.keys, task.valid_instants, task.max_instant, task.keep_commit_times)
+        if key not in self._known:
+            self._known[key] = len(self.found)
+            self.found.append({"table_schema": self._schema, "facts": context_to_wire(task)})
+        return self._known[key]
+
+
+def _task_message(table: PinnedTable, task: ReadTask, contexts: _Contexts) -> wire.TaskMessage:
+    mode = read_mode(task)
+    file = task.slice.base_file or task.slice.log_files[0]
+    return wire.TaskMessage(
+        mode=mode,
+        path=table.file_path(file),
+        size=file.size,
+        bytes=task.slice.size,
+        context=-1 if mode == NATIVE else contexts.index(task),
+        payload=None if mode == NATIVE else task_to_wire(task),
+        rows=task.row_count,
+    )
+
+
+def _partition(task: ReadTask) -> str:
+    return task.slice.group.partition_path
+
+
+def _file_count(task: ReadTask) -> int:
+    return len(task.slice.log_files) + (task.slice.base_file is not None)
+
+
+def _source(table: Table) -> ScanSource:
+    options = table.options
+    if options.query_type == INCREMENTAL:
+        return table.incremental(options.begin or "000", options.end)
+    return table.snapshot(options.as_of, query_type=options.query_type)
+
+
+def _without_prefix(session: Mapping[str, str]) -> dict[str, str]:
+    """Session settings by Hudi's names; `spark.hoodie.*` is how spark-defaults.conf spells them."""
+    plain = {key: value for key, value in session.items() if not key.startswith(_SPARK_PREFIX)}
+    prefixed = {k[len(_SPARK_PREFIX) :]: v for k, v in session.items() if k.startswith(_SPARK_PREFIX)}
+    return {**prefixed, **plain}

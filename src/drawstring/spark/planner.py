@@ -1,0 +1,57 @@
+"""The object that the bridge calls: each kind of request goes to the handler that knows the answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from drawstring.errors import BridgeError
+from drawstring.spark import wire
+from drawstring.spark.reads import READ_HANDLERS
+
+Handler = Callable[[str], str]
+"""From the request's JSON to the reply's."""
+
+_log = logging.getLogger(__name__)
+
+
+class SparkPlanner:
+    """Python's side of `drawstring.bridge.Planner`; `spark` is the session it was attached to last."""
+
+    def __init__(self) -> None:
+        self.spark: Any = None
+        self.handlers: dict[str, Handler] = dict(READ_HANDLERS)
+
+    def request(self, kind: str, payload: str) -> str:
+        """Answer one request; an error is an answer too, because a Python exception would lose its class."""
+        try:
+            return self._handler(kind)(payload)
+        except Exception as error:
+            _log.debug("request %s failed", kind, exc_info=True)
+            return wire.error_reply(error)
+
+    def write(self, data: Any, payload: str) -> str:
+        """Write a JVM Dataset as `payload` describes."""
+        try:
+            return self._write(data, payload)
+        except Exception as error:
+            _log.debug("write failed", exc_info=True)
+            return wire.error_reply(error)
+
+    def _handler(self, kind: str) -> Handler:
+        if kind not in self.handlers:
+            raise BridgeError(
+                f"The planner knows no request {kind!r}; it knows {', '.join(sorted(self.handlers))}.",
+                condition="UNKNOWN_REQUEST",
+                kind=kind,
+            )
+        return self.handlers[kind]
+
+    def _write(self, data: Any, payload: str) -> str:
+        raise BridgeError("Writing is not part of this build.", condition="WRITE_UNAVAILABLE")
+
+    class Java:
+        """What Py4J needs to pass this object as the trait."""
+
+        implements = ["drawstring.bridge.Planner"]  # noqa: RUF012 - Py4J wants a plain list

@@ -1,0 +1,76 @@
+"""Answers to the bridge's questions about reading: load a table, take filters, plan a scan."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from drawstring.spark import wire
+from drawstring.spark.filters import predicate_from_wire
+from drawstring.spark.pinned import PinnedTable, plan_message
+
+_KEPT_SNAPSHOTS = 256
+
+
+class Snapshots:
+    """Pinned tables by the name of their snapshot; the least used are forgotten, and loaded again when asked."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, PinnedTable] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def add(self, table: PinnedTable) -> None:
+        """Keep a table."""
+        with self._lock:
+            self._known[table.snapshot_name] = table
+            self._known.move_to_end(table.snapshot_name)
+            while len(self._known) > _KEPT_SNAPSHOTS:
+                self._known.popitem(last=False)
+
+    def find(self, name: str, path: str, options: dict[str, str]) -> PinnedTable:
+        """The table pinned under `name`."""
+        with self._lock:
+            found = self._known.get(name)
+        if found is None:
+            found = PinnedTable.reopen(name, path, options)
+            self.add(found)
+        return found
+
+
+_snapshots = Snapshots()
+
+
+def load_table(payload: str) -> str:
+    """Open a table and pin its snapshot."""
+    request = wire.from_json(wire.LoadTable, payload)
+    table = PinnedTable.open(request.path, request.options, session=request.session)
+    _snapshots.add(table)
+    return wire.to_json(table.describe())
+
+
+def push_filters(payload: str) -> str:
+    """Class each filter."""
+    request = wire.from_json(wire.PushFilters, payload)
+    table = _snapshots.find(request.snapshot, request.path, request.options)
+    classes = [table.classify(predicate_from_wire(node)) for node in request.filters]
+    return wire.to_json(wire.FiltersPushed(classes))
+
+
+def plan_scan(payload: str) -> str:
+    """Select the slices of a scan."""
+    request = wire.from_json(wire.PlanScan, payload)
+    started = time.perf_counter()
+    table = _snapshots.find(request.snapshot, request.path, request.options)
+    plan = table.plan([predicate_from_wire(node) for node in request.filters])
+    elapsed = round((time.perf_counter() - started) * 1000)
+    return wire.to_json(plan_message(table, plan, planning_ms=elapsed))
+
+
+READ_HANDLERS: dict[str, Callable[[str], str]] = {
+    "load_table": load_table,
+    "push_filters": push_filters,
+    "plan_scan": plan_scan,
+}
+"""The requests answered here, by kind."""
