@@ -17,7 +17,7 @@ from drawstring.inspection import PlanReport, TableReport
 from drawstring.inspection.build import plan_report, table_report
 from drawstring.planning.incremental import IncrementalRead
 from drawstring.planning.snapshot import Snapshot
-from drawstring.planning.table_state import TableState
+from drawstring.planning.table_state import TableState, pin
 from drawstring.planning.times import instant_time
 from drawstring.reading import read_task
 from drawstring.storage import Storage, open_storage
@@ -80,7 +80,7 @@ class Table:
 
     def state(self) -> TableState:
         """Pin the table as it is now."""
-        return TableState(self.storage, self.config, self.timeline, self.options)
+        return pin(self.storage, self.config, self.options)
 
     def snapshot(self, as_of: Moment | None = None, *, query_type: str = SNAPSHOT) -> Snapshot:
         """Pin the table as it is now, or as it was.

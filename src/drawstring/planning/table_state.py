@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +22,29 @@ from drawstring.timeline.reader import TimelineReader
 from drawstring.timeline.timeline import Timeline
 from drawstring.view.file_system_view import FileSystemView, Visibility
 from drawstring.view.listing import FileListing, StorageListing
+
+_CACHED_STATES = 8
+_CACHED_VIEWS = 8
+_states: OrderedDict[tuple[Any, ...], TableState] = OrderedDict()
+_lock = threading.Lock()
+
+
+def pin(storage: Storage, config: TableConfig, options: ReadOptions) -> TableState:
+    """Look at the timeline and return the table's state.
+
+    Files become visible or vanish only by instants, so a state whose timeline has not changed is used again:
+    what was listed for it is still true.
+    """
+    timeline = TimelineReader(storage, config).load()
+    settings = tuple(sorted(config.properties.items()))
+    key = (storage.root, timeline.fingerprint, settings, options.use_metadata_table, type(storage))
+    with _lock:
+        known = _states.pop(key, None)
+        state = TableState(storage, config, timeline, options) if known is None else known
+        _states[key] = state
+        while len(_states) > _CACHED_STATES:
+            _states.popitem(last=False)
+    return state if state.options == options else replace(state, options=options)
 
 
 @dataclass(frozen=True)
@@ -51,9 +76,11 @@ class TableState:
 
     def view(self, max_instant: str | None) -> FileSystemView:
         """The slices seen at a point in time, or now."""
-        views: dict[str | None, FileSystemView] = self._views
+        views = self._views
         if max_instant not in views:
             views[max_instant] = FileSystemView(self.listing, self.visibility(max_instant))
+            if len(views) > _CACHED_VIEWS:
+                del views[next(iter(views))]
         return views[max_instant]
 
     def visibility(self, max_instant: str | None) -> Visibility:
@@ -65,7 +92,7 @@ class TableState:
         return self.reader.commit_metadata(instant)
 
     @cached_property
-    def _views(self) -> dict[str | None, Any]:
+    def _views(self) -> dict[str | None, FileSystemView]:
         return {}
 
     @cached_property
