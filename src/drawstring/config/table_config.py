@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from drawstring.config.merge_rules import MergeRule, merge_rule, ordering_fields
 from drawstring.config.option import Option, boolean, integer, names, one_of, text
@@ -191,7 +192,7 @@ class TableConfig:
         """How records of one key are merged."""
         return self.merge_rule.spec
 
-    @property
+    @cached_property
     def keys(self) -> KeySpec:
         """How record keys are found."""
         return KeySpec(self.populate_meta_fields, self.record_key_fields, self.key_generator)

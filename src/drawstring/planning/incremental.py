@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -94,10 +94,13 @@ class IncrementalRead:
         """Slices made of the files that the commits wrote."""
         return self._slices.get(partition, ())
 
-    def tasks(self, slices: Iterable[FileSlice]) -> Iterator[ReadTask]:
-        """The tasks that read slices, keeping rows of the range only."""
-        facts = TaskFacts(self.state, self.schemas, self.commits.last, self.commits.requested_times)
-        return (facts.task(found) for found in slices)
+    def tasks(self, partition: str) -> Sequence[ReadTask]:
+        """The tasks that read the slices of one partition, keeping rows of the range only."""
+        return [self._facts.task(found) for found in self.slices(partition)]
+
+    @cached_property
+    def _facts(self) -> TaskFacts:
+        return TaskFacts(self.state, self.schemas, self.commits.last, self.commits.requested_times)
 
     @cached_property
     def _slices(self) -> Mapping[str, tuple[FileSlice, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -57,8 +57,8 @@ class ScanSource(Protocol):
         """Slices to read of one partition."""
         ...
 
-    def tasks(self, slices: Iterable[FileSlice]) -> Iterator[ReadTask]:
-        """The tasks that read slices."""
+    def tasks(self, partition: str) -> Sequence[ReadTask]:
+        """The tasks that read the slices of one partition."""
         ...
 
 
@@ -150,18 +150,18 @@ class Scan:
         """Decide what is read; nothing but metadata is touched."""
         partitions = list(self.source.partitions())
         kept = set(self._matching(partitions))
-        slices: list[FileSlice] = []
-        skipped: list[FileSlice] = []
-        for partition in partitions:
-            (slices if partition in kept else skipped).extend(self.source.slices(partition))
+        tasks = [
+            task for partition in partitions if partition in kept for task in self.source.tasks(partition)
+        ]
+        skipped = [found for p in partitions if p not in kept for found in self.source.slices(p)]
         return ScanPlan(
-            tasks=tuple(self.source.tasks(slices)),
+            tasks=tuple(tasks),
             schema=self.requested_schema,
             snapshot_id=self.source.snapshot_id,
             skipped=SkipReport(
                 partitions=len(partitions),
                 partitions_skipped=len(partitions) - len(kept),
-                slices=len(slices) + len(skipped),
+                slices=len(tasks) + len(skipped),
                 slices_skipped=len(skipped),
                 bytes_skipped=sum(found.size for found in skipped),
                 reasons={BY_PARTITION: len(skipped)} if skipped else {},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -48,7 +48,11 @@ class Snapshot:
     @cached_property
     def schemas(self) -> TableSchemas:
         """The schemas that files of this snapshot may have."""
-        return TableSchemas(self.state, self.max_instant)
+        known = self.state.known_schemas
+        if self.max_instant not in known:
+            known[self.max_instant] = TableSchemas(self.state, self.max_instant)
+        found: TableSchemas = known[self.max_instant]
+        return found
 
     @property
     def snapshot_id(self) -> str:
@@ -70,10 +74,18 @@ class Snapshot:
         found = self.state.view(self.max_instant).slices(partition)
         return base_files_only(found) if self.query_type == READ_OPTIMIZED else found
 
-    def tasks(self, slices: Iterable[FileSlice]) -> Iterator[ReadTask]:
-        """The slices with everything a reader needs beside the files."""
-        facts = TaskFacts(self.state, self.schemas, self.max_instant)
-        return (facts.task(found) for found in slices)
+    def tasks(self, partition: str) -> Sequence[ReadTask]:
+        """The slices of one partition with everything a reader needs beside the files."""
+        key = (self.max_instant, self.query_type, partition)
+        known = self.state.known_tasks.get(key)
+        if known is None:
+            known = tuple(map(self._facts.task, self.slices(partition)))
+            self.state.known_tasks[key] = known
+        return known
+
+    @cached_property
+    def _facts(self) -> TaskFacts:
+        return TaskFacts(self.state, self.schemas, self.max_instant)
 
 
 def base_files_only(slices: Iterable[FileSlice]) -> Iterator[FileSlice]:

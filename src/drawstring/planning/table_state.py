@@ -16,6 +16,7 @@ from drawstring.config.table_config import TableConfig
 from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.file_group import FileGroupId
 from drawstring.model.instant import Action, Instant
+from drawstring.model.read_task import ReadTask
 from drawstring.storage.base import Storage
 from drawstring.timeline.history import History
 from drawstring.timeline.reader import TimelineReader
@@ -90,6 +91,16 @@ class TableState:
     def metadata(self, instant: Instant) -> CommitMetadata:
         """What a completed write of the active timeline says."""
         return self.reader.commit_metadata(instant)
+
+    @cached_property
+    def known_tasks(self) -> dict[tuple[str | None, str, str], tuple[ReadTask, ...]]:
+        """Tasks made so far, by read point, query type and partition."""
+        return {}
+
+    @cached_property
+    def known_schemas(self) -> dict[str | None, Any]:
+        """Schemas resolved so far, by read point."""
+        return {}
 
     @cached_property
     def _views(self) -> dict[str | None, FileSystemView]:

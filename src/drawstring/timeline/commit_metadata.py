@@ -59,16 +59,17 @@ def commit_metadata_of(record: Mapping[str, Any]) -> CommitMetadata:
 
 
 def _stat(partition: str, stat: Mapping[str, Any]) -> WriteStat:
+    get = stat.get
     return WriteStat(
-        file_id=stat.get("fileId") or "",
-        path=stat.get("path") or "",
-        partition_path=stat.get("partitionPath") or partition,
-        num_writes=stat.get("numWrites") or 0,
-        num_deletes=stat.get("numDeletes") or 0,
-        num_inserts=stat.get("numInserts") or 0,
-        file_size=stat.get("fileSizeInBytes") or 0,
-        log_files=tuple(stat.get("logFiles") or ()),
-        cdc_files=tuple(stat.get("cdcStats") or ()),
+        get("fileId") or "",
+        get("path") or "",
+        get("partitionPath") or partition,
+        get("numWrites") or 0,
+        get("numDeletes") or 0,
+        get("numInserts") or 0,
+        get("fileSizeInBytes") or 0,
+        tuple(get("logFiles") or ()),
+        tuple(get("cdcStats") or ()),
     )
 
 

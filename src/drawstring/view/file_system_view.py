@@ -105,13 +105,15 @@ def _group_files(partition: str, files: Iterable[tuple[str, int]]) -> dict[str, 
 
 
 def _latest_slice(group: FileGroupId, files: _Files, visibility: Visibility) -> FileSlice | None:
-    replaced_at = visibility.replaced.get(group)
+    replaced_at = visibility.replaced.get(group) if visibility.replaced else None
     if replaced_at is not None and visibility.sees(replaced_at):
         return None
     bases = [
         b for b in files.bases if visibility.sees(b.instant) and visibility.timeline.is_committed(b.instant)
     ]
-    compaction = visibility.compactions.get(group)
+    if len(bases) == 1 and not files.logs:
+        return FileSlice(group, bases[0].instant, bases[0])
+    compaction = visibility.compactions.get(group) if visibility.compactions else None
     if not files.logs:
         slices = {base.instant: _Slice([], []) for base in bases}
         for base in bases:
