@@ -48,7 +48,7 @@ make_environment() {
   say "making ${venv##*/} with $("$python" --version) and PySpark $spark_line (first time: a few minutes)"
   # An environment that matches another lock is made anew: pip would leave what the old lock had.
   "$python" -m venv --clear "$venv"
-  pip install --require-hashes --no-deps -r requirements/dev.lock -r "$spark_lock"
+  pip install --use-pep517 --require-hashes --no-deps -r requirements/dev.lock -r "$spark_lock"
 }
 
 pip() { "$venv/bin/python" -m pip --disable-pip-version-check --quiet "$@"; }
