@@ -242,7 +242,7 @@ class _Source:
                 self._whole = memoryview(source.read(self.size))
                 self._file = None
         else:
-            self._whole = memoryview(source)
+            self._whole = memoryview(source).cast("B")
             self.size = len(self._whole)
 
     def read(self, offset: int, length: int) -> memoryview:

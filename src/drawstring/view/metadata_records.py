@@ -1,0 +1,148 @@
+"""Records of the metadata table, decoded from Avro."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import fastavro
+
+from drawstring.errors import CorruptTable
+
+FileSizes = dict[str, "int | None"]
+"""File names with their sizes; None says that the file was deleted."""
+
+_SCHEMAS = 16
+
+
+def decode_record(value: memoryview, schema: str) -> dict[str, Any]:
+    """Decode one record of any kind; raises `CorruptTable` when the bytes do not fit the schema."""
+    try:
+        record: dict[str, Any] = fastavro.schemaless_reader(io.BytesIO(value), _parsed(schema))
+    except (EOFError, ValueError, IndexError, KeyError, TypeError, OverflowError) as error:
+        raise _corrupt(error) from error
+    return record
+
+
+def decode_files(value: memoryview, schema: str) -> FileSizes:
+    """Decode the file map of a record of the `files` partition.
+
+    Listings of large tables are made of such records, so they are decoded by hand: only the map is looked at,
+    and no object is made per entry but its name and size.
+    """
+    skip = _way_to_the_map(schema)
+    if skip is None:
+        return _files_of(decode_record(value, schema))
+    data = bytes(value)
+    try:
+        position = skip(data)
+        return _file_map(data, position) if position is not None else {}
+    except (IndexError, UnicodeDecodeError) as error:
+        raise _corrupt(error) from error
+
+
+@lru_cache(maxsize=_SCHEMAS)
+def _parsed(schema: str) -> Any:
+    try:
+        return fastavro.parse_schema(json.loads(schema))
+    except (ValueError, KeyError, TypeError, fastavro.schema.SchemaParseException) as error:
+        raise _corrupt(error) from error
+
+
+def _corrupt(why: object) -> CorruptTable:
+    return CorruptTable(
+        f"A record of the metadata table cannot be decoded: {why!r}.", condition="INVALID_METADATA_RECORD"
+    )
+
+
+def _files_of(record: dict[str, Any]) -> FileSizes:
+    found = record.get("filesystemMetadata") or {}
+    return {name: None if info["isDeleted"] else info["size"] for name, info in found.items()}
+
+
+@lru_cache(maxsize=_SCHEMAS)
+def _way_to_the_map(schema: str) -> Callable[[bytes], int | None] | None:
+    """Return what finds the map's position (None: no map), or None when the schema is not the expected one."""
+    fields = json.loads(schema).get("fields", [])
+    names = [field["name"] for field in fields]
+    if "filesystemMetadata" not in names:
+        return None
+    before = [_kind(field["type"]) for field in fields[: names.index("filesystemMetadata")]]
+    expected = ["null", {"type": "map", "values": {"fields": ["size:long", "isDeleted:boolean"]}}]
+    if None in before or _shape(fields[len(before)]["type"]) != expected:
+        return None
+    return lambda data: _skip(data, before)
+
+
+def _kind(avro: Any) -> str | None:
+    name = avro.get("type") if isinstance(avro, dict) else avro
+    if name in ("string", "int"):
+        return str(name)
+    branches = [branch.get("type") if isinstance(branch, dict) else branch for branch in avro or ()]
+    return "optional" if branches == ["null", "string"] else None
+
+
+def _shape(avro: Any) -> Any:
+    if not (isinstance(avro, list) and len(avro) == 2 and isinstance(avro[1], dict)):
+        return None
+    values = avro[1].get("values")
+    fields = values.get("fields", ()) if isinstance(values, dict) else ()
+    listed = [f"{field['name']}:{field['type']}" for field in fields]
+    return [avro[0], {"type": avro[1].get("type"), "values": {"fields": listed}}]
+
+
+def _skip(data: bytes, kinds: list[str | None]) -> int | None:
+    position = 0
+    for kind in kinds:
+        number, position = _varint(data, position)
+        if kind == "optional":
+            if number == 0:
+                continue
+            number, position = _varint(data, position)
+        if kind != "int":
+            position += number >> 1
+    branch, position = _varint(data, position)
+    return position if branch else None
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    """Read an unsigned variable-length number; Avro's are twice the value for values of 0 and more."""
+    byte = data[position]
+    number, shift, position = byte & 0x7F, 7, position + 1
+    while byte > 0x7F:
+        byte = data[position]
+        number |= (byte & 0x7F) << shift
+        shift, position = shift + 7, position + 1
+    return number, position
+
+
+def _file_map(data: bytes, position: int) -> FileSizes:
+    # The reading of numbers is written out, not called: this loop runs once per file of the table.
+    files: FileSizes = {}
+    while True:
+        count, position = _varint(data, position)
+        if count == 0:
+            return files
+        if count & 1:
+            count += 1
+            _, position = _varint(data, position)
+        for _ in range(count >> 1):
+            byte = data[position]
+            number, shift, position = byte & 0x7F, 7, position + 1
+            while byte > 0x7F:
+                byte = data[position]
+                number |= (byte & 0x7F) << shift
+                shift, position = shift + 7, position + 1
+            end = position + (number >> 1)
+            name = data[position:end].decode()
+            byte = data[end]
+            number, shift, position = byte & 0x7F, 7, end + 1
+            while byte > 0x7F:
+                byte = data[position]
+                number |= (byte & 0x7F) << shift
+                shift, position = shift + 7, position + 1
+            files[name] = None if data[position] else number >> 1
+            position += 1

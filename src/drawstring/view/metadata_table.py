@@ -1,0 +1,223 @@
+"""The metadata table: a listing of the table's files, and statistics of them, kept by writers.
+
+It is a merge-on-read table of its own below `.hoodie/metadata`, whose records are HFile entries. It is only
+trusted where it proves to be in step with the data table's timeline; otherwise storage is listed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+
+from drawstring.config.table_config import TableConfig
+from drawstring.errors import CorruptTable, DrawstringError, UnsupportedTable
+from drawstring.formats.hfile import Entry, HFileReader
+from drawstring.formats.log_blocks import BlockType, LogBlock, scan_log_file
+from drawstring.model.file_group import FileGroupId, FileSlice
+from drawstring.storage.base import Storage
+from drawstring.storage.nested import NestedStorage
+from drawstring.storage.table_properties import read_table_config
+from drawstring.timeline.reader import TimelineReader
+from drawstring.timeline.timeline import Timeline
+from drawstring.view.file_system_view import Visibility, visible_slices
+from drawstring.view.metadata_records import FileSizes, decode_files
+
+FOLDER = ".hoodie/metadata"
+FILES = "files"
+ALL_PARTITIONS = "__all_partitions__"
+UNPARTITIONED = "."
+_INITIAL = "0000"
+"""How instants begin that fill a new partition of the metadata table; the data table has no such instant."""
+
+log = logging.getLogger(__name__)
+
+Read = Callable[[HFileReader], Iterator[Entry]]
+
+
+class MetadataTable:
+    """The metadata table as a reader with a pinned data timeline may see it.
+
+    1. Records of instants that are pending in the data table do not count.
+    2. Newer records merge into older ones; what was read is kept, so it is one consistent answer.
+    """
+
+    def __init__(self, storage: Storage, config: TableConfig, timeline: Timeline) -> None:
+        self._storage = NestedStorage(storage, FOLDER)
+        self._data_config = config
+        self._data_timeline = timeline
+        self._slices: dict[str, tuple[FileSlice, ...]] = {}
+
+    @property
+    def indexes(self) -> tuple[str, ...]:
+        """The partitions of the metadata table that may be read, such as `files` and `column_stats`."""
+        return self._data_config.metadata_partitions
+
+    def partitions(self) -> Sequence[str]:
+        """All partition paths of the data table."""
+        return sorted(self._files)
+
+    def files(self, partition: str) -> Sequence[tuple[str, int]]:
+        """Name and size of each file of a partition, also of files that no reader should see."""
+        return self._files.get(partition, [])
+
+    def all_files(self) -> dict[str, list[tuple[str, int]]]:
+        """Name and size of all files, by partition path."""
+        return self._files
+
+    def records(self, index: str, read: Read) -> Iterator[tuple[str, memoryview, str]]:
+        """Yield key, value and schema of an index's records, older ones first within each file group.
+
+        Args:
+            index: a partition of the metadata table.
+            read: which entries to take from each HFile, such as `lambda file: file.with_prefix(...)`.
+        """
+        for found in self._slices_of(index):
+            for file, schema in self._hfiles(found):
+                for key, value in read(file):
+                    yield key.decode(), value, schema
+
+    def lag(self) -> str | None:
+        """Why the metadata table must not be trusted; None when it is in step with the data table.
+
+        Each write of the data table has an instant of the same time here, from the first one on that was
+        written here; before that, the metadata table was filled from what storage listed.
+        """
+        own = self._timeline
+        known = {instant.requested_time for instant in own.completed_writes}
+        real = sorted(time for time in known if not time.startswith(_INITIAL))
+        filled = max((i.completion_time or "" for i in own.completed_writes), default="")
+        for instant in self._data_timeline.completed_writes:
+            time = instant.requested_time
+            if time in known or (real and time < real[0]):
+                continue
+            if not real and (instant.completion_time or time) <= filled:
+                continue
+            return f"it lacks the write {time}"
+        return None if known else "it has no completed write"
+
+    @cached_property
+    def _files(self) -> dict[str, list[tuple[str, int]]]:
+        by_partition: dict[str, FileSizes] = {}
+        for key, value, schema in self.records(FILES, HFileReader.entries):
+            _merge(by_partition.setdefault(key, {}), decode_files(value, schema))
+        partitions = by_partition.pop(ALL_PARTITIONS, {})
+        return {
+            "" if name == UNPARTITIONED else name: list(by_partition.get(name, {}).items())  # type: ignore[arg-type]
+            for name in partitions
+        }
+
+    @cached_property
+    def _config(self) -> TableConfig:
+        return read_table_config(self._storage)
+
+    @cached_property
+    def _reader(self) -> TimelineReader:
+        return TimelineReader(self._storage, self._config)
+
+    @cached_property
+    def _timeline(self) -> Timeline:
+        return self._reader.load()
+
+    @cached_property
+    def _visibility(self) -> Visibility:
+        compactions = {
+            FileGroupId(operation.partition_path, operation.file_id): instant.requested_time
+            for instant in self._timeline.pending_compactions
+            for operation in self._reader.compaction_plan(instant)
+        }
+        return Visibility(
+            timeline=self._timeline,
+            by_completion=self._config.layout >= 2,
+            has_base_named_logs=self._config.was_upgraded_from_v6,
+            compactions=compactions,
+        )
+
+    @cached_property
+    def _pending_in_data(self) -> frozenset[str]:
+        return frozenset(instant.requested_time for instant in self._data_timeline.pending)
+
+    def _slices_of(self, index: str) -> tuple[FileSlice, ...]:
+        if index not in self._slices:
+            entries = [(e.name, e.size) for e in self._storage.list(index) if not e.is_directory]
+            self._slices[index] = visible_slices(index, entries, self._visibility)
+        return self._slices[index]
+
+    def _hfiles(self, found: FileSlice) -> Iterator[tuple[HFileReader, str]]:
+        if found.base_file is not None:
+            with self._storage.open(found.base_file.path) as file:
+                reader = HFileReader(file, path=found.base_file.path)
+                yield reader, reader.schema or ""
+        for block in self._live_blocks(found):
+            if block.type is BlockType.HFILE_DATA:
+                reader = HFileReader(block.content(), path=block.path)
+                yield reader, block.schema_json or reader.schema or ""
+            elif block.type is not BlockType.DELETE:
+                raise UnsupportedTable(
+                    f"{block.path} of the metadata table holds a block of type {block.type.name}; "
+                    "expected HFile entries or deletes.",
+                    condition="UNSUPPORTED_METADATA_BLOCK",
+                    path=block.path,
+                )
+
+    def _live_blocks(self, found: FileSlice) -> Iterator[LogBlock]:
+        blocks: list[LogBlock] = []
+        for log_file in found.log_files:
+            scan = scan_log_file(self._storage, log_file.path)
+            for region in scan.corrupt_regions:
+                if region.is_damage(self._timeline.by_requested_time):
+                    raise CorruptTable(
+                        f"{region.path} of the metadata table is damaged at byte {region.offset}: {region.reason}.",
+                        condition="CORRUPT_LOG_BLOCK",
+                        path=region.path,
+                        offset=region.offset,
+                    )
+            blocks += scan.blocks
+        return iter(_without_rolled_back([block for block in blocks if self._counts(block)]))
+
+    def _counts(self, block: LogBlock) -> bool:
+        if block.type is BlockType.COMMAND:
+            return True
+        time = block.instant_time
+        return self._timeline.is_committed(time) and time not in self._pending_in_data
+
+
+def open_metadata_table(storage: Storage, config: TableConfig, timeline: Timeline) -> MetadataTable | None:
+    """Return the metadata table with its listing loaded, or None when there is none to be trusted.
+
+    Every reason not to trust it is logged; callers list storage instead, which is slower and always right.
+    """
+    if FILES not in config.metadata_partitions:
+        return None
+    table = MetadataTable(storage, config, timeline)
+    try:
+        reason = table.lag()
+        if reason is None:
+            table.all_files()
+    except (DrawstringError, FileNotFoundError) as error:
+        reason = str(error)
+    if reason is not None:
+        log.warning(
+            "Not using the metadata table of %s: %s. Its storage is listed instead.", storage.root, reason
+        )
+        return None
+    return table
+
+
+def _merge(known: FileSizes, newer: FileSizes) -> None:
+    for name, size in newer.items():
+        if size is None:
+            known.pop(name, None)
+        else:
+            # Logs of version 6 grow, and records of their growth may come out of order.
+            known[name] = max(size, known.get(name) or 0)
+
+
+def _without_rolled_back(blocks: Iterable[LogBlock]) -> list[LogBlock]:
+    live: list[LogBlock] = []
+    for block in blocks:
+        if block.type is BlockType.COMMAND:
+            live = [kept for kept in live if kept.instant_time != block.target_instant_time]
+        else:
+            live.append(block)
+    return live
