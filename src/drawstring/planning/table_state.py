@@ -23,6 +23,7 @@ from drawstring.timeline.reader import TimelineReader
 from drawstring.timeline.timeline import Timeline
 from drawstring.view.file_system_view import FileSystemView, Visibility
 from drawstring.view.listing import FileListing, StorageListing
+from drawstring.view.metadata_table import MetadataTable, open_metadata_table
 
 _CACHED_STATES = 8
 _CACHED_VIEWS = 8
@@ -71,9 +72,16 @@ class TableState:
         return History(self.storage, self.config)
 
     @cached_property
+    def metadata_table(self) -> MetadataTable | None:
+        """The metadata table, when reads may use it and it proves to be in step with the timeline."""
+        if not self.options.use_metadata_table:
+            return None
+        return open_metadata_table(self.storage, self.config, self.timeline)
+
+    @cached_property
     def listing(self) -> FileListing:
-        """Where files are found."""
-        return StorageListing(self.storage, self.config)
+        """Where files are found: in the metadata table, or in the directories."""
+        return self.metadata_table or StorageListing(self.storage, self.config)
 
     def view(self, max_instant: str | None) -> FileSystemView:
         """The slices seen at a point in time, or now."""
