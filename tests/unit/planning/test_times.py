@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from drawstring.errors import InvalidInput
+from drawstring.planning.times import instant_time
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("20260822103000", "20260822103000"),
+        ("20260822103000123", "20260822103000123"),
+        ("000", "000"),
+        ("2026-08-22", "20260822000000000"),
+        ("2026-08-22 10:30:00", "20260822103000000"),
+        ("2026-08-22 10:30:00.5", "20260822103000500"),
+        ("2026-08-22T10:30:00.123Z", "20260822103000123"),
+        ("2026-08-22T12:30:00.123456789+02:00", "20260822103000123"),
+        ("2026-08-22T12:30:00+0200", "20260822103000000"),
+        (dt.date(2026, 8, 22), "20260822000000000"),
+        (dt.datetime(2026, 8, 22, 10, 30, tzinfo=dt.timezone.utc), "20260822103000000"),
+    ],
+)
+def test_all_of_hudis_formats(given, expected):
+    assert instant_time(given, timezone="UTC") == expected
+
+
+@pytest.mark.parametrize("given", ["yesterday", "", "2026-13-01", "2026-08-22 25:00:00"])
+def test_what_is_no_time_is_told(given):
+    with pytest.raises(InvalidInput, match="is no instant"):
+        instant_time(given)

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from drawstring.errors import InvalidInput, InvalidOption
+from drawstring.storage import LocalStorage, MemoryStorage, NestedStorage, open_storage
+
+
+@pytest.fixture(params=["local", "memory", "nested"])
+def storage(request, tmp_path):
+    if request.param == "local":
+        return LocalStorage(str(tmp_path))
+    memory = MemoryStorage(f"memory://{request.node.name}")
+    return memory if request.param == "memory" else NestedStorage(memory, "inner")
+
+
+def test_a_written_file_is_read_back(storage):
+    storage.write("a/b.txt", b"content")
+    assert storage.read("a/b.txt") == b"content"
+    assert storage.stat("a/b.txt").size == 7
+    with storage.open("a/b.txt") as file:
+        assert file.read() == b"content"
+
+
+def test_create_if_absent_keeps_the_first_content(storage):
+    assert storage.create_if_absent("t/x", b"first")
+    assert not storage.create_if_absent("t/x", b"second")
+    assert storage.read("t/x") == b"first"
+    assert [entry.name for entry in storage.list("t")] == ["x"]
+
+
+def test_listing_names_directories_and_hidden_files(storage):
+    for path in ("d/.hidden", "d/e/f", "d/g"):
+        storage.write(path, b"")
+    assert {(e.name, e.is_directory) for e in storage.list("d")} == {
+        (".hidden", False),
+        ("e", True),
+        ("g", False),
+    }
+    assert "d/e/f" in {entry.path for entry in storage.list("d", recursive=True)}
+
+
+def test_missing_paths(storage):
+    storage.write("there", b"")
+    assert not storage.exists("gone")
+    storage.delete("gone")
+    for question in (storage.read, storage.stat, lambda path: list(storage.list(path))):
+        with pytest.raises(FileNotFoundError):
+            question("gone")
+
+
+def test_deleting_a_directory(storage):
+    storage.write("d/e/f", b"")
+    storage.delete("d", recursive=True)
+    assert not storage.exists("d/e/f")
+
+
+def test_storages_travel_to_other_processes(storage):
+    storage.write("x", b"1")
+    assert pickle.loads(pickle.dumps(storage)).read("x") == b"1"
+
+
+@pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "a\0b"])
+def test_local_paths_do_not_leave_the_table(tmp_path, path):
+    with pytest.raises(InvalidInput, match="leaves the table"):
+        LocalStorage(str(tmp_path)).read(path)
+
+
+@pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])
+def test_local_paths_in_all_spellings(tmp_path, form):
+    (tmp_path / "x").write_bytes(b"1")
+    assert open_storage(form.format(tmp_path)).read("x") == b"1"
+
+
+def test_replacing_a_file_drops_its_stale_checksum(tmp_path):
+    storage = LocalStorage(str(tmp_path))
+    storage.write("p", b"old")
+    (tmp_path / ".p.crc").write_bytes(b"stale")
+    storage.write("p", b"new")
+    assert not (tmp_path / ".p.crc").exists()
+
+
+@pytest.mark.parametrize(("uri", "condition"), [("", "PATH_MISSING"), ("ftp://x/y", "UNKNOWN_SCHEME")])
+def test_impossible_paths_are_refused(uri, condition):
+    with pytest.raises(InvalidOption) as caught:
+        open_storage(uri)
+    assert caught.value.condition == condition
