@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -148,6 +150,10 @@ class Scan:
 
     def plan(self) -> ScanPlan:
         """Decide what is read; nothing but metadata is touched."""
+        with _collector_paused():
+            return self._plan()
+
+    def _plan(self) -> ScanPlan:
         partitions = list(self.source.partitions())
         kept = set(self._matching(partitions))
         tasks = [
@@ -206,3 +212,15 @@ class Scan:
             columns=self.requested_schema.names,
             predicate=self.predicate,
         )
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Planning makes many values that live on and no cycles: collecting meanwhile only looks at them again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
