@@ -38,7 +38,7 @@ docs: ## write docs/options.md and docs/errors.md from the code
 	@$(RUN) python scripts/generate_docs.py
 
 bench: ## measure the promised ratios in one run (BENCH_SCALE=0.1 for a quick look)
-	@$(RUN) python -m benchmarks $(ARGS)
+	@BENCH_SCALE=$(or $(BENCH_SCALE),1) $(RUN) python -m benchmarks $(ARGS)
 
 bench-peers: ## the same work by Hudi, Iceberg, Delta and Paimon (PySpark 3.5, jars from Maven Central)
 	@SPARK=3.5 $(RUN) python -m benchmarks.peers $(ARGS)

@@ -1,0 +1,1 @@
+"""Workloads behind the promises of speed: `make bench`."""
