@@ -96,6 +96,7 @@ def _pyspark() -> Finding:
 
 def _bridge() -> Finding:
     from drawstring.spark import build
+    from drawstring.spark.cache import cache_directory
 
     try:
         name = build.jar_name(build.spark_home())
@@ -103,7 +104,7 @@ def _bridge() -> Finding:
         return Finding("bridge", "missing", "cannot be named", str(error))
     # The folders of bridge_jar, looked at without compiling.
     shipped = build.source_root().parent / "_jars" / name
-    for jar in (shipped, build.cache_directory() / name):
+    for jar in (shipped, cache_directory() / name):
         if jar.is_file():
             return Finding("bridge", "ok", str(jar))
     return Finding(

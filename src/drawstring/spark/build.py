@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drawstring.errors import BridgeError
+from drawstring.spark.cache import cache_directory
 
-CACHE_VARIABLE = "DRAWSTRING_CACHE"
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SHIM = re.compile(r"^spark-(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?$")
 
@@ -125,15 +125,6 @@ def source_hash(home: SparkHome) -> str:
     for file in [*scala_sources(home), *resources]:
         digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
-
-
-def cache_directory() -> Path:
-    """Where compiled bridges are kept: `DRAWSTRING_CACHE`, or the user's cache folder."""
-    override = os.environ.get(CACHE_VARIABLE)
-    if override:
-        return Path(override)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "drawstring"
 
 
 def java_executable() -> str:

@@ -8,7 +8,7 @@ import zipfile
 from functools import lru_cache
 from pathlib import Path
 
-from drawstring.spark.build import cache_directory
+from drawstring.spark.cache import cache_directory
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 

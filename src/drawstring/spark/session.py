@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drawstring.errors import BridgeError
-from drawstring.spark.build import bridge_jar
 from drawstring.spark.errors import install_error_conversion
 from drawstring.spark.package import package_parent, package_zip
 
@@ -79,7 +78,7 @@ def attach(spark: SparkSession) -> SparkSession:
 def _attaching(builder: Any, start: Any) -> Any:
     @functools.wraps(start)
     def get_or_create() -> Any:
-        jar = str(bridge_jar())
+        jar = _bridge_jar()
         settings = _settings(builder._options, jar)
         for key, value in settings.items():
             builder.config(key, value)
@@ -92,6 +91,13 @@ def _attaching(builder: Any, start: Any) -> Any:
 
     get_or_create._drawstring = True  # type: ignore[attr-defined]
     return get_or_create
+
+
+def _bridge_jar() -> str:
+    # Imported late, so that `python -m drawstring.spark.build` does not find itself imported already.
+    from drawstring.spark.build import bridge_jar
+
+    return str(bridge_jar())
 
 
 def _settings(given: Mapping[str, Any], jar: str) -> dict[str, str]:
@@ -133,7 +139,7 @@ def _jvm(spark: SparkSession) -> Any:
 def _load_bridge(spark: SparkSession, jvm: Any) -> None:
     if _is_loaded(jvm):
         return
-    jar = str(bridge_jar())
+    jar = _bridge_jar()
     _add_url(jvm, jar)
     spark.sparkContext._jsc.addJar(jar)
     if not _is_loaded(jvm):
