@@ -1,0 +1,70 @@
+"""Golden messages, read by both languages."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from drawstring.errors import BridgeError, TableNotFound
+from drawstring.spark import wire
+from drawstring.spark.build import bridge_jar, java_executable, spark_home
+from drawstring.spark.errors import error_from_wire
+from drawstring.spark.filters import predicate_from_wire
+
+MESSAGES = Path(__file__).parent / "messages"
+TYPES = {
+    "load_table": wire.LoadTable,
+    "table_loaded": wire.TableLoaded,
+    "push_filters": wire.PushFilters,
+    "filters_pushed": wire.FiltersPushed,
+    "plan_scan": wire.PlanScan,
+    "scan_planned": wire.ScanPlanned,
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_python_reads_and_writes_the_golden_message(name):
+    text = (MESSAGES / f"{name}.json").read_text()
+    assert json.loads(wire.to_json(wire.from_json(TYPES[name], text))) == json.loads(text)
+
+
+def test_an_error_keeps_its_class_condition_and_fields():
+    error = error_from_wire(json.loads((MESSAGES / "error.json").read_text())["error"])
+    assert type(error) is TableNotFound
+    assert (error.condition, error.fields) == ("TABLE_NOT_FOUND", {"path": "/data/nope"})
+
+
+def test_another_protocol_version_is_refused():
+    with pytest.raises(BridgeError, match="WIRE_VERSION_MISMATCH"):
+        wire.from_json(wire.FiltersPushed, '{"version": 2, "classes": []}')
+
+
+def test_unknown_fields_are_refused():
+    with pytest.raises(BridgeError, match="surprise"):
+        wire.from_json(wire.FiltersPushed, '{"version": 1, "classes": [], "surprise": 1}')
+
+
+def test_the_filters_of_the_messages_are_predicates():
+    request = wire.from_json(wire.PlanScan, (MESSAGES / "plan_scan.json").read_text())
+    assert "2024-10-04" in str(predicate_from_wire(request.filters[0])) or "date(2024, 10, 4)" in repr(
+        predicate_from_wire(request.filters[0])
+    )
+
+
+@pytest.mark.spark
+def test_the_bridge_understands_the_golden_messages():
+    classpath = f"{bridge_jar()}:{spark_home().jars}/*"
+    command = [java_executable(), "-cp", classpath, "drawstring.bridge.WireCheck", str(MESSAGES)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "error TableNotFound TABLE_NOT_FOUND",
+        "filters_pushed partition,data,rest",
+        "load_table version 1",
+        "plan_scan version 1",
+        "push_filters version 1",
+        "scan_planned native:100:7,arrow:100:- - 3",
+        "table_loaded trips /data/trips@0123::snapshot struct<id:int,day:date> day true",
+    ]
