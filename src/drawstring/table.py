@@ -114,6 +114,14 @@ class Table:
                 operation="incremental",
                 path=self.path,
             )
+        if self.options.incremental_format == "cdc":
+            raise UnsupportedTable(
+                f"Cannot read the change data of {self.path}: drawstring returns the latest state of changed rows. "
+                "Leave hoodie.datasource.query.incremental.format out.",
+                condition="CDC_NOT_SUPPORTED",
+                operation="incremental",
+                path=self.path,
+            )
         first = "000" if begin == "earliest" else begin
         lower = instant_time(first, timezone=self.config.timezone)
         upper = None if end is None else instant_time(end, timezone=self.config.timezone)

@@ -104,37 +104,32 @@ class IncrementalRead:
 
     @cached_property
     def _slices(self) -> Mapping[str, tuple[FileSlice, ...]]:
-        if not self.commits.writes:
-            return {}
-        written = self._written_files()
-        found = {p: self._written_slices(p, names) for p, names in written.items()}
-        return self._newest_slices(found) if self._has_gaps(found) else found
+        visibility = self.state.visibility(self.commits.last)
+        found: dict[str, tuple[FileSlice, ...]] = {}
+        for partition, names in self._written_names().items():
+            present = [file for file in self.state.listing.files(partition) if file[0] in names]
+            expected = visible_slices(partition, [(name, 0) for name in names], visibility)
+            if not _names_of(expected) <= {name for name, _ in present}:
+                return self._newest_slices()
+            found[partition] = visible_slices(partition, present, visibility)
+        return found
 
-    def _written_files(self) -> dict[str, dict[str, int]]:
-        """Names and sizes of the files that the range wrote, by partition."""
-        files: dict[str, dict[str, int]] = defaultdict(dict)
+    def _written_names(self) -> dict[str, set[str]]:
+        """Names of the files that the range wrote, by partition."""
+        names: dict[str, set[str]] = defaultdict(set)
         for _, metadata in self.commits.writes:
             for stat in metadata.stats:
-                if stat.path:
-                    files[stat.partition_path][stat.name] = stat.file_size
-                for log in stat.log_files:
-                    files[stat.partition_path].setdefault(log.rsplit("/", 1)[-1], 0)
-        return files
+                names[stat.partition_path].update([stat.name] if stat.path else [])
+                # In version 6 this list names the older logs of the slice too.
+                if self.state.config.layout >= 2:
+                    names[stat.partition_path].update(log.rsplit("/", 1)[-1] for log in stat.log_files)
+        return names
 
-    def _written_slices(self, partition: str, names: Mapping[str, int]) -> tuple[FileSlice, ...]:
-        visibility = self.state.visibility(self.commits.last)
-        return visible_slices(partition, names.items(), visibility)
-
-    def _has_gaps(self, found: Mapping[str, tuple[FileSlice, ...]]) -> bool:
-        return any(
-            not self.state.storage.exists(file.path)
-            for slices in found.values()
-            for part in slices
-            for file in ([part.base_file] if part.base_file else []) + list(part.log_files)
-        )
-
-    def _newest_slices(
-        self, found: Mapping[str, tuple[FileSlice, ...]]
-    ) -> Mapping[str, tuple[FileSlice, ...]]:
+    def _newest_slices(self) -> Mapping[str, tuple[FileSlice, ...]]:
         view = self.state.view(None)
         return {partition: view.slices(partition) for partition in view.partitions()}
+
+
+def _names_of(slices: Iterable[FileSlice]) -> set[str]:
+    bases = {part.base_file.name for part in slices if part.base_file}
+    return bases | {log.name for part in slices for log in part.log_files}

@@ -57,12 +57,14 @@ class TableSchemas:
         return pa.schema([*schema, *(pa.field(name, pa.string()) for name in missing)])
 
     def _with_time_columns(self, schema: pa.Schema) -> pa.Schema:
-        """Hudi 1.x gives a partition column of the timestamp-based key generator as text, whatever its type."""
+        """Hudi 1.x gives a whole number that the timestamp-based key generator partitions by as text."""
         config = self.state.config
         if config.key_generator != "TIMESTAMP" or config.version < 8:
             return schema
-        times = config.partition_fields
-        return pa.schema([f.with_type(pa.string()) if f.name in times else f for f in schema])
+        numbers = {
+            f.name for f in schema if f.name in config.partition_fields and pa.types.is_integer(f.type)
+        }
+        return pa.schema([f.with_type(pa.string()) if f.name in numbers else f for f in schema])
 
     @cached_property
     def internal_schema(self) -> InternalSchema | None:
