@@ -1,0 +1,55 @@
+"""`inspect` and `plan` on tables that Hudi wrote."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from drawstring.cli import app as cli
+from drawstring.errors import TableNotFound
+from tests.golden import harness
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return str(harness.extract("v9_cow_two_level", tmp_path_factory.mktemp("golden")))
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(cli.app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_inspect_shows_timeline_slices_and_schema(path):
+    shown = run("inspect", path)
+    for part in ("Timeline", "File slices", "Schema history", "copy-on-write, version 9"):
+        assert part in shown
+
+
+def test_inspect_as_json_counts_the_files(path):
+    report = json.loads(run("inspect", path, "--json"))
+    assert report["totals"]["files"] == len(report["slices"]) > 0
+
+
+def test_every_golden_table_can_be_inspected(tmp_path):
+    for name in harness.table_names():
+        run("inspect", str(harness.extract(name, tmp_path)), "--json")
+
+
+def test_plan_reads_only_the_partitions_that_match(path):
+    everything = json.loads(run("plan", path, "--json"))
+    partition = everything["tasks"][0]["partition"].split("/")[0]
+    name, value = partition.split("=")
+    some = json.loads(run("plan", path, "--json", "--where", f"{name} = '{value}'", "--select", "id"))
+    assert some["columns"] == ["id"]
+    assert 0 < some["totals"]["tasks"] < everything["totals"]["tasks"]
+    assert some["totals"]["files_skipped"] == everything["totals"]["tasks"] - some["totals"]["tasks"]
+    assert "Skipped" in run("plan", path, "--where", f"{name} = '{value}'")
+
+
+def test_a_path_without_a_table_is_an_error_of_its_own(tmp_path):
+    with pytest.raises(TableNotFound):
+        CliRunner().invoke(cli.app, ["inspect", str(tmp_path)], catch_exceptions=False)
