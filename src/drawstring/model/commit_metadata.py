@@ -11,7 +11,10 @@ SERVICE_OPERATIONS = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 
 @dataclass(frozen=True)
 class WriteStat:
-    """One file written by a commit; `path` is relative to the table."""
+    """One file written by a commit; `path` is relative to the table.
+
+    `prev_commit` is the instant of the base file that was rewritten, the text "null" in a new file group.
+    """
 
     file_id: str
     path: str
@@ -22,6 +25,9 @@ class WriteStat:
     file_size: int = 0
     log_files: tuple[str, ...] = ()
     cdc_files: tuple[str, ...] = ()
+    num_updates: int = 0
+    prev_commit: str = "null"
+    prev_base_file: str | None = None
 
     @property
     def name(self) -> str:

@@ -87,6 +87,12 @@ class ArrowStorage:
         with filesystem.open_output_stream(self._path(path)) as stream:
             stream.write(content)
 
+    def open_output(self, path: str) -> Any:
+        """Open a new file for writing as a stream."""
+        filesystem = self._connection[0]
+        filesystem.create_dir(self._path(path).rsplit("/", 1)[0], recursive=True)
+        return filesystem.open_output_stream(self._path(path))
+
     def delete(self, path: str, *, recursive: bool = False) -> None:
         """Delete a file or, recursively, a directory; missing is fine."""
         filesystem = self._connection[0]

@@ -61,6 +61,10 @@ class Storage(Protocol):
         """Create or replace a file; parents are made."""
         ...
 
+    def open_output(self, path: str) -> Any:
+        """Open a new file for writing as a stream; parents are made, and the bytes are durable when closed."""
+        ...
+
     def delete(self, path: str, *, recursive: bool = False) -> None:
         """Delete a file or, recursively, a directory; missing is fine."""
         ...

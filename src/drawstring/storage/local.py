@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import uuid
@@ -54,7 +55,11 @@ class LocalStorage:
             prefix = f"{directory}/" if directory else ""
             with os.scandir(self.local_path(directory)) as entries:
                 for entry in entries:
-                    info = _info(prefix + entry.name, entry.stat(), entry.is_dir())
+                    try:
+                        info = _info(prefix + entry.name, entry.stat(), entry.is_dir())
+                    except FileNotFoundError:
+                        # Writers make and drop temporary files beside the ones they publish.
+                        continue
                     yield info
                     if recursive and info.is_directory:
                         pending.append(info.path)
@@ -106,6 +111,13 @@ class LocalStorage:
             os.fsync(file.fileno())
         return temporary
 
+    def open_output(self, path: str) -> Any:
+        """Open a new file for writing as a stream; it is synced to disk when closed."""
+        local = self.local_path(path)
+        os.makedirs(os.path.dirname(local), exist_ok=True)
+        _drop_checksum(local)
+        return _DurableFile(local, "wb")
+
     def delete(self, path: str, *, recursive: bool = False) -> None:
         """Delete a file or, recursively, a directory; missing is fine."""
         local = self.local_path(path)
@@ -121,6 +133,15 @@ class LocalStorage:
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents."""
         os.makedirs(self.local_path(path), exist_ok=True)
+
+
+class _DurableFile(io.FileIO):
+    """A file whose bytes have reached the disk once it is closed."""
+
+    def close(self) -> None:
+        if not self.closed:
+            os.fsync(self.fileno())
+        super().close()
 
 
 def _local_path(root: str) -> str:

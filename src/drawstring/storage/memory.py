@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import threading
 import time
 from collections.abc import Iterable
@@ -86,6 +87,10 @@ class MemoryStorage:
         with _LOCK:
             self._files[path] = (bytes(content), int(time.time() * 1000))
 
+    def open_output(self, path: str) -> Any:
+        """Open a stream whose bytes become the file when it is closed."""
+        return _MemoryFile(self, path)
+
     def delete(self, path: str, *, recursive: bool = False) -> None:
         """Delete a file or, recursively, a directory; missing is fine."""
         with _LOCK:
@@ -98,6 +103,17 @@ class MemoryStorage:
         """Remember an empty directory."""
         with _LOCK:
             self._files.setdefault(f"{path}/", (b"", int(time.time() * 1000)))
+
+
+class _MemoryFile(io.BytesIO):
+    def __init__(self, storage: MemoryStorage, path: str) -> None:
+        super().__init__()
+        self._storage, self._path = storage, path
+
+    def close(self) -> None:
+        if not self.closed:
+            self._storage.write(self._path, self.getvalue())
+        super().close()
 
 
 def _collect(found: dict[str, FileInfo], prefix: str, name: str, info: FileInfo, recursive: bool) -> None:

@@ -54,6 +54,10 @@ class NestedStorage:
         """Create or replace a file."""
         self.parent.write(self._path(path), content)
 
+    def open_output(self, path: str) -> Any:
+        """Open a new file for writing as a stream."""
+        return self.parent.open_output(self._path(path))
+
     def delete(self, path: str, *, recursive: bool = False) -> None:
         """Delete a file or, recursively, a directory."""
         self.parent.delete(self._path(path), recursive=recursive)

@@ -70,6 +70,9 @@ def _stat(partition: str, stat: Mapping[str, Any]) -> WriteStat:
         get("fileSizeInBytes") or 0,
         tuple(get("logFiles") or ()),
         tuple(get("cdcStats") or ()),
+        get("numUpdateWrites") or 0,
+        get("prevCommit") or "null",
+        get("prevBaseFile"),
     )
 
 

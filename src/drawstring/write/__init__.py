@@ -1,1 +1,1 @@
-"""drawstring.write."""
+"""Writing tables: new tables, transactions, keys, file groups and base files. Knows Arrow, not Spark."""

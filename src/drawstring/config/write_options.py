@@ -1,0 +1,403 @@
+"""What a write may be told, typed, under Hudi's keys and with Hudi's defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from drawstring.config.option import Option, boolean, integer, names, one_of, text
+from drawstring.config.table_config import COPY_ON_WRITE, MERGE_ON_READ
+from drawstring.errors import InvalidOption
+
+BULK_INSERT = "bulk_insert"
+INSERT = "insert"
+UPSERT = "upsert"
+DELETE = "delete"
+INSERT_OVERWRITE = "insert_overwrite"
+INSERT_OVERWRITE_TABLE = "insert_overwrite_table"
+DELETE_PARTITION = "delete_partition"
+OPERATIONS = (
+    UPSERT,
+    INSERT,
+    BULK_INSERT,
+    DELETE,
+    INSERT_OVERWRITE,
+    INSERT_OVERWRITE_TABLE,
+    DELETE_PARTITION,
+)
+KEY_GENERATORS = ("SIMPLE", "COMPLEX", "NON_PARTITION")
+SORT_MODES = (
+    "NONE",
+    "GLOBAL_SORT",
+    "PARTITION_SORT",
+    "PARTITION_PATH_REPARTITION",
+    "PARTITION_PATH_REPARTITION_AND_SORT",
+)
+CODECS = ("zstd", "snappy", "gzip", "uncompressed", "lz4_raw", "brotli")
+MERGE_MODES = ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")
+INDEX_TYPES = ("SIMPLE", "BLOOM", "INMEMORY")
+
+_GENERATOR_CLASSES = {
+    "SimpleKeyGenerator": "SIMPLE",
+    "SimpleAvroKeyGenerator": "SIMPLE",
+    "ComplexKeyGenerator": "COMPLEX",
+    "ComplexAvroKeyGenerator": "COMPLEX",
+    "NonpartitionedKeyGenerator": "NON_PARTITION",
+    "NonpartitionedAvroKeyGenerator": "NON_PARTITION",
+}
+
+
+def _key_generator(value: str) -> str:
+    """Take a key generator's type or class, and return its type."""
+    simple = value.strip().rpartition(".")[2]
+    found = _GENERATOR_CLASSES.get(simple, simple.upper().removesuffix("_AVRO"))
+    if found not in KEY_GENERATORS:
+        raise ValueError(f"one of {', '.join(KEY_GENERATORS)}")
+    return found
+
+
+def _positive(value: str) -> int:
+    number = integer(value)
+    if number <= 0:
+        raise ValueError("a whole number above 0")
+    return number
+
+
+def _not_negative(value: str) -> int:
+    number = integer(value)
+    if number < 0:
+        raise ValueError("a whole number, 0 or above")
+    return number
+
+
+def _flag(key: str, default: bool, doc: str, aliases: tuple[str, ...] = ()) -> Option[bool]:
+    return Option(key, boolean, default, doc, aliases=aliases, allowed=("true", "false"))
+
+
+TABLE_NAME = Option("hoodie.table.name", text, "", "Name of the table; needed to create one.")
+DATABASE_NAME = Option("hoodie.database.name", text, "", "Database of the table.")
+OPERATION: Option[str | None] = Option(
+    "hoodie.datasource.write.operation",
+    one_of(*OPERATIONS),
+    None,
+    "What to do with the rows. Without it rows are upserted, or inserted when no record key is configured.",
+    allowed=OPERATIONS,
+)
+TABLE_TYPE = Option(
+    "hoodie.datasource.write.table.type",
+    one_of(COPY_ON_WRITE, MERGE_ON_READ),
+    COPY_ON_WRITE,
+    "Type of a new table.",
+    aliases=("hoodie.table.type", "hoodie.datasource.write.storage.type"),
+    allowed=(COPY_ON_WRITE, MERGE_ON_READ),
+)
+RECORD_KEY: Option[tuple[str, ...] | None] = Option(
+    "hoodie.datasource.write.recordkey.field",
+    names,
+    None,
+    "Columns that make the record key, comma separated. Keys are generated when there are none.",
+    aliases=("hoodie.table.recordkey.fields",),
+)
+PARTITION_PATH: Option[tuple[str, ...] | None] = Option(
+    "hoodie.datasource.write.partitionpath.field",
+    names,
+    None,
+    "Columns that make the partition path, comma separated.",
+    aliases=("hoodie.table.partition.fields",),
+)
+ORDERING: Option[tuple[str, ...] | None] = Option(
+    "hoodie.datasource.write.precombine.field",
+    names,
+    None,
+    "Columns by which versions of a record are ordered; the highest wins.",
+    aliases=("hoodie.table.ordering.fields", "hoodie.table.precombine.field"),
+)
+KEY_GENERATOR: Option[str | None] = Option(
+    "hoodie.datasource.write.keygenerator.type",
+    _key_generator,
+    None,
+    "How key and path are made of their columns; told from the number of columns by default.",
+    aliases=(
+        "hoodie.datasource.write.keygenerator.class",
+        "hoodie.table.keygenerator.type",
+        "hoodie.table.keygenerator.class",
+    ),
+    allowed=KEY_GENERATORS,
+)
+HIVE_STYLE: Option[bool | None] = Option(
+    "hoodie.datasource.write.hive_style_partitioning",
+    boolean,
+    None,
+    "Partition directories are called column=value. False by default.",
+    allowed=("true", "false"),
+)
+URL_ENCODE: Option[bool | None] = Option(
+    "hoodie.datasource.write.partitionpath.urlencode",
+    boolean,
+    None,
+    "Special characters in partition values are escaped. False by default.",
+    allowed=("true", "false"),
+)
+DROP_PARTITION_COLUMNS = _flag(
+    "hoodie.datasource.write.drop.partition.columns",
+    False,
+    "Leave partition columns out of the files. Only false is supported.",
+)
+POPULATE_META_FIELDS = _flag(
+    "hoodie.populate.meta.fields", True, "Fill Hudi's five columns. Only true is supported."
+)
+CONSISTENT_TIMESTAMPS = _flag(
+    "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
+    False,
+    "Write timestamps into keys and paths as text instead of microseconds. Only false is supported.",
+)
+MERGE_MODE: Option[str | None] = Option(
+    "hoodie.record.merge.mode",
+    one_of(*MERGE_MODES),
+    None,
+    "Which version of a record wins: the one with the highest ordering value, or the one written last. Told "
+    "from the presence of ordering columns by default.",
+    aliases=("hoodie.write.record.merge.mode", "hoodie.datasource.write.record.merge.mode"),
+    allowed=MERGE_MODES,
+)
+PAYLOAD_CLASS: Option[str | None] = Option(
+    "hoodie.datasource.write.payload.class",
+    text,
+    None,
+    "Payload class of older Hudi releases; stands for a merge mode.",
+    aliases=("hoodie.compaction.payload.class",),
+)
+COMBINE_BEFORE_INSERT = _flag(
+    "hoodie.combine.before.insert", False, "Keep one of several incoming rows of one key when inserting."
+)
+COMBINE_BEFORE_UPSERT = _flag(
+    "hoodie.combine.before.upsert", True, "Keep one of several incoming rows of one key when upserting."
+)
+MAX_FILE_SIZE = Option(
+    "hoodie.parquet.max.file.size", _positive, 120 << 20, "Target size of a base file in bytes."
+)
+SMALL_FILE_LIMIT = Option(
+    "hoodie.parquet.small.file.limit",
+    integer,
+    100 << 20,
+    "Base files below this many bytes take further inserts; 0 or less for none.",
+)
+RECORD_SIZE_ESTIMATE = Option(
+    "hoodie.copyonwrite.record.size.estimate",
+    _positive,
+    1024,
+    "Bytes of a record in a file, until commits tell better.",
+)
+CODEC = Option(
+    "hoodie.parquet.compression.codec",
+    one_of(*CODECS),
+    "zstd",
+    "Compression of base files. Hudi's default is gzip: zstd makes files as small in a fraction of the time.",
+    allowed=CODECS,
+)
+SORT_MODE = Option(
+    "hoodie.bulkinsert.sort.mode",
+    one_of(*SORT_MODES),
+    "NONE",
+    "How bulk_insert arranges rows before writing.",
+    allowed=SORT_MODES,
+)
+BULK_INSERT_PARALLELISM = Option(
+    "hoodie.bulkinsert.shuffle.parallelism",
+    _not_negative,
+    0,
+    "Tasks of a bulk_insert that arranges its rows; 0 leaves it to Spark.",
+)
+NULL_FOR_MISSING = _flag(
+    "hoodie.write.set.null.for.missing.columns",
+    False,
+    "Columns that the rows lack become null, instead of the write being refused.",
+)
+INDEX_TYPE = Option(
+    "hoodie.index.type",
+    one_of(*INDEX_TYPES),
+    "SIMPLE",
+    "How existing records are found. drawstring joins keys with the base files, whichever is named.",
+    allowed=INDEX_TYPES,
+)
+TIMELINE_TIMEZONE = Option(
+    "hoodie.table.timeline.timezone",
+    one_of("LOCAL", "UTC"),
+    "LOCAL",
+    "Time zone of instants in a new table.",
+    allowed=("LOCAL", "UTC"),
+)
+STATIC_PARTITIONS: Option[tuple[str, ...]] = Option(
+    "hoodie.static.overwrite.partition.paths",
+    names,
+    (),
+    "Partition paths that an insert_overwrite replaces even when no row falls into them.",
+)
+PARTITIONS_TO_DELETE: Option[tuple[str, ...]] = Option(
+    "hoodie.datasource.write.partitions.to.delete",
+    names,
+    (),
+    "Partition paths that delete_partition drops; * matches any text.",
+)
+OVERWRITE_MODE: Option[str | None] = Option(
+    "hoodie.datasource.overwrite.mode",
+    one_of("STATIC", "DYNAMIC"),
+    None,
+    "Whether an overwrite replaces the whole table or the partitions that the rows fall into.",
+    allowed=("STATIC", "DYNAMIC"),
+)
+LOCK_WAIT_SECONDS = Option(
+    "hoodie.write.lock.wait_time_ms",
+    _not_negative,
+    60_000,
+    "How long to wait for the table's lock, in milliseconds.",
+)
+
+ALL: tuple[Option[Any], ...] = (
+    TABLE_NAME,
+    DATABASE_NAME,
+    OPERATION,
+    TABLE_TYPE,
+    RECORD_KEY,
+    PARTITION_PATH,
+    ORDERING,
+    KEY_GENERATOR,
+    HIVE_STYLE,
+    URL_ENCODE,
+    DROP_PARTITION_COLUMNS,
+    POPULATE_META_FIELDS,
+    CONSISTENT_TIMESTAMPS,
+    MERGE_MODE,
+    PAYLOAD_CLASS,
+    COMBINE_BEFORE_INSERT,
+    COMBINE_BEFORE_UPSERT,
+    MAX_FILE_SIZE,
+    SMALL_FILE_LIMIT,
+    RECORD_SIZE_ESTIMATE,
+    CODEC,
+    SORT_MODE,
+    BULK_INSERT_PARALLELISM,
+    NULL_FOR_MISSING,
+    INDEX_TYPE,
+    TIMELINE_TIMEZONE,
+    STATIC_PARTITIONS,
+    PARTITIONS_TO_DELETE,
+    OVERWRITE_MODE,
+    LOCK_WAIT_SECONDS,
+)
+"""Every write option, for the documentation."""
+
+_ONLY_DEFAULT = (DROP_PARTITION_COLUMNS, POPULATE_META_FIELDS, CONSISTENT_TIMESTAMPS)
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How base files are made; travels to executors."""
+
+    codec: str = CODEC.default
+    max_file_size: int = MAX_FILE_SIZE.default
+    small_file_limit: int = SMALL_FILE_LIMIT.default
+    record_size_estimate: int = RECORD_SIZE_ESTIMATE.default
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """What a write says about the table itself; None where it says nothing."""
+
+    name: str = ""
+    database: str = ""
+    table_type: str = COPY_ON_WRITE
+    record_key_fields: tuple[str, ...] | None = None
+    partition_fields: tuple[str, ...] | None = None
+    ordering_fields: tuple[str, ...] | None = None
+    key_generator: str | None = None
+    hive_style: bool | None = None
+    url_encode: bool | None = None
+    merge_mode: str | None = None
+    payload_class: str | None = None
+    timezone: str = "LOCAL"
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """The options of one write.
+
+    Example:
+        >>> WriteOptions.of({"hoodie.datasource.write.operation": "INSERT"}).operation
+        'insert'
+    """
+
+    table: TableOptions
+    files: FileOptions
+    operation: str | None = None
+    combine_before_insert: bool = False
+    combine_before_upsert: bool = True
+    sort_mode: str = "NONE"
+    bulk_insert_parallelism: int = 0
+    null_for_missing: bool = False
+    static_partitions: tuple[str, ...] = ()
+    partitions_to_delete: tuple[str, ...] = ()
+    overwrite_mode: str | None = None
+    lock_wait_seconds: float = 60.0
+
+    @classmethod
+    def of(
+        cls, call: Mapping[str, Any] | None = None, *, session: Mapping[str, Any] | None = None
+    ) -> WriteOptions:
+        """Resolve the options: call, then session, then default.
+
+        Raises `InvalidOption` for values that are malformed or not supported.
+        """
+        layers = (call, session)
+        for option in _ONLY_DEFAULT:
+            _require_default(option, option.find(*layers))
+        INDEX_TYPE.find(*layers)
+        return cls(
+            table=_table_options(layers),
+            files=FileOptions(
+                codec=CODEC.find(*layers),
+                max_file_size=MAX_FILE_SIZE.find(*layers),
+                small_file_limit=SMALL_FILE_LIMIT.find(*layers),
+                record_size_estimate=RECORD_SIZE_ESTIMATE.find(*layers),
+            ),
+            operation=OPERATION.find(*layers),
+            combine_before_insert=COMBINE_BEFORE_INSERT.find(*layers),
+            combine_before_upsert=COMBINE_BEFORE_UPSERT.find(*layers),
+            sort_mode=SORT_MODE.find(*layers),
+            bulk_insert_parallelism=BULK_INSERT_PARALLELISM.find(*layers),
+            null_for_missing=NULL_FOR_MISSING.find(*layers),
+            static_partitions=STATIC_PARTITIONS.find(*layers),
+            partitions_to_delete=PARTITIONS_TO_DELETE.find(*layers),
+            overwrite_mode=OVERWRITE_MODE.find(*layers),
+            lock_wait_seconds=LOCK_WAIT_SECONDS.find(*layers) / 1000,
+        )
+
+
+def _table_options(layers: tuple[Mapping[str, Any] | None, ...]) -> TableOptions:
+    return TableOptions(
+        name=TABLE_NAME.find(*layers),
+        database=DATABASE_NAME.find(*layers),
+        table_type=TABLE_TYPE.find(*layers),
+        record_key_fields=RECORD_KEY.find(*layers),
+        partition_fields=PARTITION_PATH.find(*layers),
+        ordering_fields=ORDERING.find(*layers),
+        key_generator=KEY_GENERATOR.find(*layers),
+        hive_style=HIVE_STYLE.find(*layers),
+        url_encode=URL_ENCODE.find(*layers),
+        merge_mode=MERGE_MODE.find(*layers),
+        payload_class=PAYLOAD_CLASS.find(*layers),
+        timezone=TIMELINE_TIMEZONE.find(*layers),
+    )
+
+
+def _require_default(option: Option[bool], found: bool) -> None:
+    if found != option.default:
+        raise InvalidOption(
+            f"Option {option.key} is {str(found).lower()}; drawstring writes with "
+            f"{str(option.default).lower()} only. Remove the option, or write with Apache Hudi.",
+            condition="OPTION_NOT_SUPPORTED",
+            key=option.key,
+            value=str(found).lower(),
+            allowed=[str(option.default).lower()],
+        )

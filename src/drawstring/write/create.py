@@ -1,0 +1,179 @@
+"""New tables, on disk as Hudi 1.2 makes them: table version 9, timeline layout 2."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from drawstring.config.merge_rules import COMMIT_TIME, EVENT_TIME, PAYLOADS
+from drawstring.config.properties import format_properties, table_checksum
+from drawstring.config.table_config import MERGE_ON_READ, TableConfig
+from drawstring.config.write_options import TableOptions
+from drawstring.errors import InvalidInput, InvalidOption, UnsupportedTable
+from drawstring.schema.avro_arrow import avro_schema_from_arrow
+from drawstring.storage.base import Storage
+from drawstring.storage.table_properties import PROPERTIES
+from drawstring.write.table_names import avro_names
+
+TABLE_VERSION = "9"
+_DIRECTORIES = (
+    ".hoodie/timeline/history",
+    ".hoodie/.schema",
+    ".hoodie/.temp",
+    ".hoodie/.aux/.bootstrap/.partitions",
+    ".hoodie/.aux/.bootstrap/.fileids",
+)
+_EXTRACTORS = "org.apache.hudi.hive."
+
+
+def create_table(storage: Storage, options: TableOptions, *, schema: pa.Schema | None = None) -> TableConfig:
+    """Make a new, empty table; its settings file is published last and only once.
+
+    With `schema` (without meta columns) the table is as `CREATE TABLE` makes it: the schema is kept in the
+    settings. Raises `InvalidOption` when settings are missing or contradict each other, `UnsupportedTable`
+    for merge-on-read, `InvalidInput` when there is a table already.
+    """
+    properties = table_properties(options, schema=schema)
+    for directory in _DIRECTORIES:
+        storage.make_directory(directory)
+    now = dt.datetime.now(dt.timezone.utc).isoformat()
+    content = format_properties(properties, comment=f"Properties saved on {now}")
+    if not storage.create_if_absent(PROPERTIES, content):
+        raise InvalidInput(
+            f"Cannot create a table at {storage.root}: there is one already. Append to it, or drop it first.",
+            condition="TABLE_EXISTS",
+            path=storage.root,
+        )
+    return TableConfig.from_properties(properties)
+
+
+def table_properties(options: TableOptions, *, schema: pa.Schema | None = None) -> dict[str, str]:
+    """Return what `hoodie.properties` of a new table holds."""
+    _check(options, schema)
+    properties = {
+        "hoodie.table.name": options.name,
+        "hoodie.table.type": options.table_type,
+        "hoodie.table.version": TABLE_VERSION,
+        "hoodie.table.initial.version": TABLE_VERSION,
+        "hoodie.timeline.layout.version": "2",
+        "hoodie.timeline.path": "timeline",
+        "hoodie.timeline.history.path": "history",
+        "hoodie.archivelog.folder": "history",
+        "hoodie.table.format": "native",
+        "hoodie.table.base.file.format": "PARQUET",
+        "hoodie.table.keygenerator.type": key_generator(options),
+        "hoodie.populate.meta.fields": "true",
+        "hoodie.datasource.write.drop.partition.columns": "false",
+        "hoodie.datasource.write.hive_style_partitioning": _text(options.hive_style),
+        "hoodie.datasource.write.partitionpath.urlencode": _text(options.url_encode),
+        "hoodie.partition.metafile.use.base.format": "false",
+        "hoodie.table.multiple.base.file.formats.enable": "false",
+        "hoodie.table.cdc.enabled": "false",
+        "hoodie.table.timeline.timezone": options.timezone,
+        **_field_properties(options),
+        **merge_properties(options),
+    }
+    if options.database:
+        properties["hoodie.database.name"] = options.database
+    if schema is not None:
+        record, namespace = avro_names(options.name)
+        avro = avro_schema_from_arrow(schema, name=record, namespace=namespace)
+        properties["hoodie.table.create.schema"] = json.dumps(avro, separators=(",", ":"))
+    properties["hoodie.table.checksum"] = str(table_checksum(properties))
+    return properties
+
+
+def key_generator(options: TableOptions) -> str:
+    """Return the key generator that was asked for, or the one that the numbers of fields imply."""
+    if options.key_generator:
+        return options.key_generator
+    partitions, keys = options.partition_fields or (), options.record_key_fields or ()
+    if not partitions:
+        return "NON_PARTITION"
+    # Generated keys count as one field.
+    return "SIMPLE" if len(partitions) == 1 and len(keys) <= 1 else "COMPLEX"
+
+
+def merge_properties(options: TableOptions) -> dict[str, str]:
+    """Return the settings that say which version of a record wins."""
+    mode = options.merge_mode or (EVENT_TIME if options.ordering_fields else COMMIT_TIME)
+    if not options.payload_class:
+        return {"hoodie.record.merge.mode": mode}
+    spec = PAYLOADS.get(options.payload_class.rpartition(".")[2])
+    if spec is None or spec.partial_update_mode or spec.delete_field or spec.ordering_fields:
+        raise InvalidOption(
+            f"The payload class {options.payload_class} is not supported for writing; expected "
+            "DefaultHoodieRecordPayload, EventTimeAvroPayload or OverwriteWithLatestAvroPayload. Set "
+            "hoodie.record.merge.mode instead.",
+            condition="PAYLOAD_NOT_SUPPORTED",
+            payload_class=options.payload_class,
+        )
+    return {
+        "hoodie.record.merge.mode": options.merge_mode or spec.mode,
+        "hoodie.table.legacy.payload.class": options.payload_class,
+    }
+
+
+def _field_properties(options: TableOptions) -> dict[str, str]:
+    lists: Mapping[str, tuple[str, ...] | None] = {
+        "hoodie.table.recordkey.fields": options.record_key_fields,
+        "hoodie.table.partition.fields": options.partition_fields,
+        "hoodie.table.ordering.fields": options.ordering_fields,
+    }
+    found = {key: ",".join(fields) for key, fields in lists.items() if fields}
+    found["hoodie.table.partition_extractor_class"] = _EXTRACTORS + _extractor(options)
+    return found
+
+
+def _extractor(options: TableOptions) -> str:
+    fields = options.partition_fields or ()
+    if not fields:
+        return "NonPartitionedExtractor"
+    if len(fields) > 1:
+        return "MultiPartKeysValueExtractor"
+    return "HiveStylePartitionValueExtractor" if options.hive_style else "SinglePartPartitionValueExtractor"
+
+
+def _check(options: TableOptions, schema: pa.Schema | None) -> None:
+    if not options.name:
+        raise InvalidOption(
+            "Cannot create a table without a name: set hoodie.table.name.",
+            condition="TABLE_NAME_MISSING",
+            key="hoodie.table.name",
+        )
+    if options.table_type == MERGE_ON_READ:
+        raise UnsupportedTable(
+            "Cannot create a merge-on-read table: drawstring writes copy-on-write tables. Set "
+            "hoodie.datasource.write.table.type=COPY_ON_WRITE, or write with Apache Hudi.",
+            condition="WRITE_MERGE_ON_READ",
+            operation="write",
+        )
+    _check_generator(options)
+    if schema is not None and not len(schema):
+        raise InvalidInput("Cannot create a table without columns.", condition="EMPTY_SCHEMA")
+
+
+def _check_generator(options: TableOptions) -> None:
+    generator, partitions = key_generator(options), options.partition_fields or ()
+    keys = options.record_key_fields or ()
+    fits = {
+        "NON_PARTITION": not partitions,
+        "SIMPLE": len(partitions) == 1 and len(keys) <= 1,
+        "COMPLEX": True,
+    }
+    derived = [field for field in partitions if ":" in field]
+    if derived or not fits[generator]:
+        raise InvalidOption(
+            f"The key generator {generator} does not fit the record key fields {list(keys)} and partition "
+            f"fields {list(partitions)}. Expected NON_PARTITION without partition fields, SIMPLE with one of "
+            "each, else COMPLEX; fields with ':TYPE' need a key generator that drawstring does not write.",
+            condition="KEY_GENERATOR_MISMATCH",
+            key_generator=generator,
+        )
+
+
+def _text(flag: bool | None) -> str:
+    return "true" if flag else "false"
