@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from drawstring.config.table_config import BOOTSTRAP_BASE_PATH, TableConfig
+from drawstring.config.table_config import TableConfig
 from drawstring.errors import UnsupportedTable
 
 READABLE_VERSIONS = (6, 8, 9)
@@ -39,10 +39,6 @@ def _base_file_format(config: TableConfig) -> str | None:
     return None if config.base_file_format == "PARQUET" else config.base_file_format
 
 
-def _bootstrap(config: TableConfig) -> str | None:
-    return BOOTSTRAP_BASE_PATH.find(config.properties).strip() or None
-
-
 def _merger(config: TableConfig) -> str | None:
     # Copy-on-write files are merged already: whatever merged them need not be known to read them.
     return config.merge_rule.unknown if config.is_merge_on_read else None
@@ -69,12 +65,6 @@ REFUSALS = (
         "BASE_FILE_FORMAT_NOT_SUPPORTED",
         _base_file_format,
         "its base files are {found}; drawstring reads PARQUET. Rewrite the table with Parquet base files",
-    ),
-    Refusal(
-        "BOOTSTRAPPED_TABLE_NOT_SUPPORTED",
-        _bootstrap,
-        "it was bootstrapped from {found}, so its rows lie partly outside the table. Rewrite it with a "
-        "full-record bootstrap",
     ),
     Refusal(
         "MERGER_NOT_SUPPORTED",

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from drawstring.config.read_options import READ_OPTIMIZED
+from drawstring.errors import UnsupportedTable
 from drawstring.model.file_group import FileSlice
 from drawstring.model.instant import Instant
 from drawstring.model.read_task import ColumnMapping, ReadTask
@@ -17,6 +18,9 @@ from drawstring.planning.scan import Scan
 from drawstring.planning.table_schemas import TableSchemas
 from drawstring.planning.table_state import TableState
 from drawstring.view.partitions import dropped_values
+
+METADATA_BOOTSTRAP = "00000000000001"
+"""The instant of every metadata-only bootstrap."""
 
 ReadFunction = Callable[..., Iterator[pa.RecordBatch]]
 """Reads one task: `read(task, storage=…, table_schema=…, columns=…, predicate=…)`."""
@@ -108,6 +112,7 @@ class TaskFacts:
 
     def task(self, found: FileSlice) -> ReadTask:
         """The task that reads a slice."""
+        _refuse_skeleton(found)
         config = self.state.config
         has_logs = bool(found.log_files)
         filters_blocks = has_logs and (config.layout < 2 or config.was_upgraded_from_v6)
@@ -186,3 +191,18 @@ class TaskFacts:
     @cached_property
     def _row_counts(self) -> dict[str, Mapping[str, int]]:
         return {}
+
+
+def _refuse_skeleton(found: FileSlice) -> None:
+    """A metadata-only bootstrap leaves base files of meta columns alone; the rows lie outside the table."""
+    base = found.base_file
+    if base is not None and base.instant == METADATA_BOOTSTRAP:
+        raise UnsupportedTable(
+            f"Cannot read {base.path}: a metadata-only bootstrap made it, so its rows lie in files outside "
+            "the table. Let Apache Hudi rewrite it (clustering, or a full-record bootstrap).",
+            condition="BOOTSTRAPPED_TABLE_NOT_SUPPORTED",
+            operation="read",
+            path=base.path,
+            partition=found.group.partition_path,
+            instant=base.instant,
+        )

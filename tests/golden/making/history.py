@@ -389,12 +389,12 @@ def damage_logs(bench: Workbench, tail: bytes) -> None:
             (log.parent / f".{log.name}.crc").unlink(missing_ok=True)
 
 
-@theme("bootstrap", "a metadata-only bootstrap of plain Parquet files, then an upsert", types=(COW, MOR))
+@theme("bootstrap", "a full-record bootstrap of plain Parquet files, then an upsert", types=(COW, MOR))
 def bootstrap(bench: Workbench) -> None:
     source = bench.path.parent / f"{bench.name}_source"
     frame = bench.spark.createDataFrame(rows(9), ROW)
     frame.write.mode("overwrite").partitionBy("p").parquet(str(source))
-    plain = bench.spark.createDataFrame([], "id int")
+    plain = bench.spark.createDataFrame([], ROW)
     options = {
         **bench.options,
         "hoodie.table.name": bench.name,

@@ -93,7 +93,6 @@ def test_key_generator_is_told_from_type_class_or_fields(properties, expected):
         ({"hoodie.table.version": "5"}, "TABLE_VERSION_NOT_SUPPORTED"),
         ({"hoodie.timeline.layout.version": "3"}, "TIMELINE_LAYOUT_NOT_SUPPORTED"),
         ({"hoodie.table.base.file.format": "LANCE"}, "BASE_FILE_FORMAT_NOT_SUPPORTED"),
-        ({"hoodie.bootstrap.base.path": "/old"}, "BOOTSTRAPPED_TABLE_NOT_SUPPORTED"),
         (
             {"hoodie.table.type": "MERGE_ON_READ", "hoodie.compaction.payload.class": "com.acme.Payload"},
             "MERGER_NOT_SUPPORTED",
