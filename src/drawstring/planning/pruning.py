@@ -1,0 +1,141 @@
+"""Slices that cannot hold a matching row are left out of plans, and the reasons are counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from drawstring.model.file_group import FileSlice
+from drawstring.predicates.arrow_filter import column_type
+from drawstring.predicates.ast import Column, Predicate, columns_of
+from drawstring.predicates.evaluate import Facts, may_match
+from drawstring.storage.base import Storage
+from drawstring.view.column_stats import ColumnStats, FileKey
+from drawstring.view.footer_stats import footer_statistics
+from drawstring.view.statistics import FileStatistics, facts_of_slice
+
+BY_COLUMN_STATS = "column statistics"
+BY_FOOTER = "footer"
+MAX_FOOTERS = 256
+"""How many footers a plan reads; with more files in question, reading them costs more than it saves."""
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """Slices that may hold matching rows, those that cannot, and why not."""
+
+    kept: tuple[FileSlice, ...]
+    skipped: tuple[FileSlice, ...] = ()
+    reasons: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FileSkipping:
+    """What file skipping works with.
+
+    - `partition_facts`: what a partition path tells for certain.
+    - `logs_have_own_files`: each log file has one writer (versions 8 and 9), so that its statistics, which the
+      writer stored, speak of all of it.
+    """
+
+    storage: Storage
+    schema: pa.Schema
+    column_stats: ColumnStats | None
+    partition_facts: Callable[[str], Facts]
+    logs_have_own_files: bool
+    max_footers: int = MAX_FOOTERS
+
+    def prune(self, slices: Sequence[FileSlice], predicate: Predicate) -> Pruned:
+        """Skip the slices of which no file can hold a row that satisfies the predicate."""
+        columns = {".".join(c.path): column_type(c, self.schema) for c in columns_of(predicate)}
+        columns = {name: arrow for name, arrow in columns.items() if _has_bounds(arrow)}
+        if not columns or not slices or not self._depends_on_files(slices, predicate):
+            return Pruned(tuple(slices))
+        indexed = self._indexed(slices, columns)
+        kept = [each for each in slices if self._may_match(each, predicate, indexed, {})]
+        reasons = Counter({BY_COLUMN_STATS: len(slices) - len(kept)})
+        in_question = [each for each in kept if self._could_be_told(each, columns, indexed)]
+        if 0 < len(in_question) <= self.max_footers:
+            footers = self._footers(in_question, columns)
+            ruled_out = {
+                each for each in in_question if not self._may_match(each, predicate, indexed, footers)
+            }
+            reasons[BY_FOOTER] = len(ruled_out)
+            kept = [each for each in kept if each not in ruled_out]
+        return _pruned(slices, kept, reasons)
+
+    def _depends_on_files(self, slices: Sequence[FileSlice], predicate: Predicate) -> bool:
+        """Whether some column's value is not told by the partition path already."""
+        facts = self.partition_facts(slices[0].group.partition_path)
+        return any(facts(column) is None for column in columns_of(predicate))
+
+    def _indexed(
+        self, slices: Sequence[FileSlice], columns: Mapping[str, pa.DataType]
+    ) -> Mapping[FileKey, FileStatistics]:
+        if self.column_stats is None:
+            return {}
+        return self.column_stats.statistics(
+            columns,
+            {each.group.partition_path for each in slices},
+            find_empty=any(each.log_files for each in slices),
+        )
+
+    def _may_match(
+        self,
+        found: FileSlice,
+        predicate: Predicate,
+        indexed: Mapping[FileKey, FileStatistics],
+        footers: Mapping[str, FileStatistics],
+    ) -> bool:
+        partition = found.group.partition_path
+        files: list[FileStatistics | None] = []
+        if found.base_file is not None:
+            from_index = indexed.get((partition, found.base_file.name))
+            files.append(_either(footers.get(found.base_file.path), from_index))
+        for log in found.log_files:
+            files.append(indexed.get((partition, log.name)) if self.logs_have_own_files else None)
+        in_files = facts_of_slice(files, has_logs=bool(found.log_files))
+        by_partition = self.partition_facts(partition)
+        return may_match(predicate, lambda column: by_partition(column) or in_files(column))
+
+    def _could_be_told(
+        self, found: FileSlice, columns: Mapping[str, pa.DataType], indexed: Mapping[FileKey, FileStatistics]
+    ) -> bool:
+        """Whether the base file's footer may add to what the index knows."""
+        base, partition = found.base_file, found.group.partition_path
+        if base is None or base.extension != "parquet":
+            return False
+        if any((partition, log.name) not in indexed for log in found.log_files):
+            return False
+        known = indexed.get((partition, base.name))
+        by_partition = self.partition_facts(partition)
+        return any(
+            (known is None or name not in known.columns) and by_partition(Column((name,))) is None
+            for name in columns
+        )
+
+    def _footers(
+        self, slices: Sequence[FileSlice], columns: Mapping[str, pa.DataType]
+    ) -> Mapping[str, FileStatistics]:
+        paths = [each.base_file.path for each in slices if each.base_file is not None]
+        return footer_statistics(self.storage, paths, columns)
+
+
+def _has_bounds(arrow: pa.DataType) -> bool:
+    return not pa.types.is_nested(arrow) and not pa.types.is_null(arrow)
+
+
+def _either(footer: FileStatistics | None, indexed: FileStatistics | None) -> FileStatistics | None:
+    """Take the footer's facts where there are some, else the index's."""
+    if footer is None or indexed is None:
+        return footer or indexed
+    return FileStatistics({**indexed.columns, **footer.columns}, footer.is_empty)
+
+
+def _pruned(slices: Sequence[FileSlice], kept: list[FileSlice], reasons: Mapping[str, int]) -> Pruned:
+    remaining = set(kept)
+    skipped = tuple(each for each in slices if each not in remaining)
+    return Pruned(tuple(kept), skipped, {why: count for why, count in reasons.items() if count})

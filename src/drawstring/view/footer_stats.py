@@ -1,0 +1,127 @@
+"""Column statistics from Parquet footers, kept in memory: files never change under their names."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from drawstring.predicates.evaluate import ColumnFacts
+from drawstring.storage.base import Storage
+from drawstring.view.statistics import FileStatistics, comparable_bounds
+
+_THREADS = 8
+_CACHED_FILES = 10_000
+_footers: OrderedDict[tuple[str, str], _Footer] = OrderedDict()
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class _ColumnStatistics:
+    type: pa.DataType
+    lower: Any
+    upper: Any
+    nulls: int | None
+    rows: int
+
+
+@dataclass(frozen=True)
+class _Footer:
+    columns: Mapping[str, _ColumnStatistics]
+    rows: int
+
+
+def footer_statistics(
+    storage: Storage, paths: Iterable[str], columns: Mapping[str, pa.DataType]
+) -> dict[str, FileStatistics]:
+    """Return what the footers of Parquet files say, by path; files whose footer cannot be read are left out."""
+    wanted = list(dict.fromkeys(paths))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        footers = zip(wanted, pool.map(lambda path: _footer(storage, path), wanted), strict=True)
+    return {path: _statistics(footer, columns) for path, footer in footers if footer is not None}
+
+
+def _footer(storage: Storage, path: str) -> _Footer | None:
+    key = (storage.root, path)
+    with _lock:
+        known = _footers.get(key)
+    if known is None:
+        known = _read(storage, path)
+    if known is not None:
+        with _lock:
+            _footers[key] = known
+            while len(_footers) > _CACHED_FILES:
+                _footers.popitem(last=False)
+    return known
+
+
+def _read(storage: Storage, path: str) -> _Footer | None:
+    try:
+        with storage.open(path) as file:
+            metadata = pq.read_metadata(file)
+    except (OSError, pa.ArrowException):
+        # Skipping is an optimisation: whoever reads the file reports what is wrong with it.
+        return None
+    types = dict(_leaves(metadata.schema.to_arrow_schema(), ""))
+    return _Footer(dict(_columns(metadata, types)), metadata.num_rows)
+
+
+def _leaves(fields: Iterable[pa.Field], prefix: str) -> Iterator[tuple[str, pa.DataType]]:
+    for field in fields:
+        if pa.types.is_struct(field.type):
+            yield from _leaves(field.type, f"{prefix}{field.name}.")
+        elif not pa.types.is_nested(field.type):
+            yield f"{prefix}{field.name}", field.type
+
+
+def _columns(
+    metadata: pq.FileMetaData, types: Mapping[str, pa.DataType]
+) -> Iterator[tuple[str, _ColumnStatistics]]:
+    for index in range(metadata.num_columns):
+        name = metadata.schema.column(index).path
+        if name in types:
+            chunks = [metadata.row_group(group).column(index) for group in range(metadata.num_row_groups)]
+            yield name, _column(chunks, types[name], metadata.num_rows)
+
+
+def _column(chunks: list[Any], found: pa.DataType, rows: int) -> _ColumnStatistics:
+    lowers, uppers, nulls = [], [], 0
+    complete = counted = True
+    for chunk in chunks:
+        statistics = chunk.statistics
+        has_nulls = statistics is not None and statistics.has_null_count
+        counted = counted and has_nulls
+        nulls += statistics.null_count if has_nulls else 0
+        if has_nulls and statistics.null_count == chunk.num_values:
+            continue
+        if statistics is None or not statistics.has_min_max:
+            complete = False
+            continue
+        lowers.append(statistics.min)
+        uppers.append(statistics.max)
+    bounded = complete and bool(lowers)
+    lower, upper = (min(lowers), max(uppers)) if bounded else (None, None)
+    return _ColumnStatistics(found, lower, upper, nulls if counted else None, rows)
+
+
+def _statistics(footer: _Footer, columns: Mapping[str, pa.DataType]) -> FileStatistics:
+    facts = {
+        name: _facts(footer.columns[name], wanted)
+        for name, wanted in columns.items()
+        if name in footer.columns
+    }
+    return FileStatistics(facts, is_empty=footer.rows == 0)
+
+
+def _facts(column: _ColumnStatistics, wanted: pa.DataType) -> ColumnFacts:
+    if column.nulls == column.rows and column.rows > 0:
+        return ColumnFacts(wanted, all_null=True)
+    lower, upper = comparable_bounds(column.lower, column.upper, column.type, wanted)
+    # A value that does not fit the wider type becomes null.
+    return ColumnFacts(wanted, lower, upper, may_be_null=column.nulls != 0 or column.type != wanted)
