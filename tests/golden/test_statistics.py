@@ -58,3 +58,32 @@ def _check(facts, values, where):
         is_nan = isinstance(value, float) and math.isnan(value)
         assert facts.lower is None or is_nan or facts.lower <= value, where
         assert facts.upper is None or (not is_nan and value <= facts.upper), where
+
+
+def _state(path):
+    storage = LocalStorage(path)
+    config = read_table_config(storage)
+    return TableState(storage, config, TimelineReader(storage, config).load(), ReadOptions())
+
+
+def test_the_index_knows_every_file_but_is_not_trusted_with_floats_and_gaps(golden_path):
+    state = _state(golden_path("v9_mor_column_stats"))
+    index = ColumnStats.of(state.metadata_table)
+    columns = {"id": pa.int32(), "d": pa.float64(), "dec": pa.decimal128(12, 4), "dt": pa.date32()}
+    found = index.statistics(columns, state.listing.partitions())
+    slices = [s for p in state.listing.partitions() for s in state.view(None).slices(p)]
+    logs = {(s.group.partition_path, log.name) for s in slices for log in s.log_files}
+    bases = {(s.group.partition_path, s.base_file.name) for s in slices}
+    assert bases | logs <= set(found)
+    assert all(set(found[key].columns) == {"id", "dec", "dt"} for key in bases)
+    deletes = [key for key in logs if found[key].is_empty]
+    assert len(deletes) == 1
+    assert found[deletes[0]].columns == {}
+
+
+def test_statistics_without_types_are_taken_for_numbers_and_texts_only(golden_path):
+    state = _state(golden_path("v8_cow_secondary_index"))
+    index = ColumnStats.of(state.metadata_table)
+    found = index.statistics({"id": pa.int32(), "s": pa.string(), "ts": pa.timestamp("us")}, ["p=a"])
+    assert found
+    assert all(set(statistics.columns) == {"id", "s"} for statistics in found.values())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -25,10 +24,9 @@ MAX_FOOTERS = 256
 
 @dataclass(frozen=True)
 class Pruned:
-    """Slices that may hold matching rows, those that cannot, and why not."""
+    """Which slices may hold matching rows, one flag for each, and why others cannot, counted."""
 
-    kept: tuple[FileSlice, ...]
-    skipped: tuple[FileSlice, ...] = ()
+    is_kept: tuple[bool, ...]
     reasons: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -53,19 +51,21 @@ class FileSkipping:
         columns = {".".join(c.path): column_type(c, self.schema) for c in columns_of(predicate)}
         columns = {name: arrow for name, arrow in columns.items() if _has_bounds(arrow)}
         if not columns or not slices or not self._depends_on_files(slices, predicate):
-            return Pruned(tuple(slices))
+            return Pruned((True,) * len(slices))
         indexed = self._indexed(slices, columns)
-        kept = [each for each in slices if self._may_match(each, predicate, indexed, {})]
-        reasons = Counter({BY_COLUMN_STATS: len(slices) - len(kept)})
-        in_question = [each for each in kept if self._could_be_told(each, columns, indexed)]
-        if 0 < len(in_question) <= self.max_footers:
-            footers = self._footers(in_question, columns)
-            ruled_out = {
-                each for each in in_question if not self._may_match(each, predicate, indexed, footers)
-            }
-            reasons[BY_FOOTER] = len(ruled_out)
-            kept = [each for each in kept if each not in ruled_out]
-        return _pruned(slices, kept, reasons)
+        is_kept = [not indexed or self._may_match(each, predicate, indexed, {}) for each in slices]
+        reasons = {BY_COLUMN_STATS: is_kept.count(False)}
+        open_questions = [
+            position
+            for position, each in enumerate(slices)
+            if is_kept[position] and self._footer_may_tell(each, columns, indexed)
+        ]
+        if 0 < len(open_questions) <= self.max_footers:
+            footers = self._footers([slices[position] for position in open_questions], columns)
+            for position in open_questions:
+                is_kept[position] = self._may_match(slices[position], predicate, indexed, footers)
+            reasons[BY_FOOTER] = is_kept.count(False) - reasons[BY_COLUMN_STATS]
+        return Pruned(tuple(is_kept), {why: count for why, count in reasons.items() if count})
 
     def _depends_on_files(self, slices: Sequence[FileSlice], predicate: Predicate) -> bool:
         """Whether some column's value is not told by the partition path already."""
@@ -101,7 +101,7 @@ class FileSkipping:
         by_partition = self.partition_facts(partition)
         return may_match(predicate, lambda column: by_partition(column) or in_files(column))
 
-    def _could_be_told(
+    def _footer_may_tell(
         self, found: FileSlice, columns: Mapping[str, pa.DataType], indexed: Mapping[FileKey, FileStatistics]
     ) -> bool:
         """Whether the base file's footer may add to what the index knows."""
@@ -133,9 +133,3 @@ def _either(footer: FileStatistics | None, indexed: FileStatistics | None) -> Fi
     if footer is None or indexed is None:
         return footer or indexed
     return FileStatistics({**indexed.columns, **footer.columns}, footer.is_empty)
-
-
-def _pruned(slices: Sequence[FileSlice], kept: list[FileSlice], reasons: Mapping[str, int]) -> Pruned:
-    remaining = set(kept)
-    skipped = tuple(each for each in slices if each not in remaining)
-    return Pruned(tuple(kept), skipped, {why: count for why, count in reasons.items() if count})

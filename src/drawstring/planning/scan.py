@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -13,11 +14,13 @@ import pyarrow as pa
 from drawstring.errors import InvalidInput
 from drawstring.model.file_group import FileSlice
 from drawstring.model.read_task import ReadTask
+from drawstring.planning.pruning import FileSkipping, Pruned
 from drawstring.planning.table_state import TableState
-from drawstring.predicates.arrow_filter import column_type
-from drawstring.predicates.ast import And, Predicate, columns_of
-from drawstring.predicates.evaluate import facts_of_values, may_match
+from drawstring.predicates.arrow_filter import with_exact_names
+from drawstring.predicates.ast import And, Predicate
+from drawstring.predicates.evaluate import Facts, facts_of_values, may_match
 from drawstring.predicates.parse import parse
+from drawstring.view.column_stats import ColumnStats
 from drawstring.view.partitions import partition_values
 
 if TYPE_CHECKING:
@@ -127,8 +130,7 @@ class Scan:
     def where(self, condition: str | Predicate) -> Scan:
         """Keep only rows for which the condition is true: SQL text such as `"a > 3"`, or built by `col`."""
         predicate = parse(condition) if isinstance(condition, str) else condition
-        for column in columns_of(predicate):
-            column_type(column, self.source.schema)
+        predicate = with_exact_names(predicate, self.source.schema)
         parts = predicate if self.predicate is None else And((self.predicate, predicate))
         return replace(self, predicate=parts)
 
@@ -160,6 +162,10 @@ class Scan:
             task for partition in partitions if partition in kept for task in self.source.tasks(partition)
         ]
         skipped = [found for p in partitions if p not in kept for found in self.source.slices(p)]
+        reasons = {BY_PARTITION: len(skipped)} if skipped else {}
+        pruned = self._prune(tasks)
+        skipped += [task.slice for task, is_kept in zip(tasks, pruned.is_kept, strict=True) if not is_kept]
+        tasks = [task for task, is_kept in zip(tasks, pruned.is_kept, strict=True) if is_kept]
         return ScanPlan(
             tasks=tuple(tasks),
             schema=self.requested_schema,
@@ -170,7 +176,7 @@ class Scan:
                 slices=len(tasks) + len(skipped),
                 slices_skipped=len(skipped),
                 bytes_skipped=sum(found.size for found in skipped),
-                reasons={BY_PARTITION: len(skipped)} if skipped else {},
+                reasons={**reasons, **pruned.reasons},
             ),
         )
 
@@ -179,13 +185,28 @@ class Scan:
         config = self.source.state.config
         if self.predicate is None or not config.partitioning:
             return partitions
+        predicate, facts = self.predicate, self._partition_facts()
+        return [path for path in partitions if may_match(predicate, facts(path))]
+
+    def _partition_facts(self) -> Callable[[str], Facts]:
+        config = self.source.state.config
         types = {field.name: field.type for field in self.source.schema}
-        predicate = self.predicate
-        return [
-            path
-            for path in partitions
-            if may_match(predicate, facts_of_values(partition_values(config, path, types), types))
-        ]
+        return cache(lambda path: facts_of_values(partition_values(config, path, types), types))
+
+    def _prune(self, tasks: Sequence[ReadTask]) -> Pruned:
+        """Find the tasks whose files cannot hold a matching row."""
+        state = self.source.state
+        if self.predicate is None or not state.options.data_skipping or any(task.mappings for task in tasks):
+            # With schema-on-read, statistics go by names that columns had when the files were written.
+            return Pruned((True,) * len(tasks))
+        skipping = FileSkipping(
+            storage=state.storage,
+            schema=self.source.schema,
+            column_stats=ColumnStats.of(state.metadata_table),
+            partition_facts=self._partition_facts(),
+            logs_have_own_files=state.config.layout >= 2 and not state.config.was_upgraded_from_v6,
+        )
+        return skipping.prune([task.slice for task in tasks], self.predicate)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read, one batch at a time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from functools import reduce
 from typing import Any
@@ -67,6 +68,19 @@ def to_expression(predicate: Predicate, schema: pa.Schema) -> pc.Expression:
 def column_type(column: Column, schema: pa.Schema) -> pa.DataType:
     """Return the type of a column; raises `InvalidInput` when the schema lacks it."""
     return _resolved(column, schema)[-1].type
+
+
+def with_exact_names(predicate: Predicate, schema: pa.Schema) -> Predicate:
+    """Return the predicate with its columns spelled as in the schema; `InvalidInput` for unknown ones."""
+    if isinstance(predicate, And | Or):
+        parts = tuple(with_exact_names(part, schema) for part in predicate.parts)
+        return replace(predicate, parts=parts)
+    if isinstance(predicate, Not):
+        return Not(with_exact_names(predicate.part, schema))
+    if isinstance(predicate, Always):
+        return predicate
+    path = tuple(field.name for field in _resolved(predicate.column, schema))
+    return replace(predicate, column=Column(path))
 
 
 def _resolved(column: Column, schema: pa.Schema) -> list[pa.Field]:
