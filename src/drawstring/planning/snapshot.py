@@ -14,6 +14,7 @@ from drawstring.errors import UnsupportedTable
 from drawstring.model.file_group import FileSlice
 from drawstring.model.instant import Instant
 from drawstring.model.read_task import ColumnMapping, ReadTask
+from drawstring.planning.integrity import check_files_present
 from drawstring.planning.scan import Scan
 from drawstring.planning.table_schemas import TableSchemas
 from drawstring.planning.table_state import TableState
@@ -70,7 +71,10 @@ class Snapshot:
         return writes[-1] if writes else None
 
     def partitions(self) -> Iterable[str]:
-        """All partition paths."""
+        """All partition paths. Raises `CorruptTable` when a file that must be seen is gone."""
+        if self.max_instant not in self.state.verified:
+            check_files_present(self.state, self.max_instant)
+            self.state.verified.add(self.max_instant)
         return self.state.view(self.max_instant).partitions()
 
     def slices(self, partition: str) -> Iterable[FileSlice]:

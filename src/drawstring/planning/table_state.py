@@ -106,6 +106,11 @@ class TableState:
         return {}
 
     @cached_property
+    def verified(self) -> set[str | None]:
+        """The read points whose files were looked for."""
+        return set()
+
+    @cached_property
     def known_schemas(self) -> dict[str | None, Any]:
         """Schemas resolved so far, by read point."""
         return {}

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from drawstring.errors import CorruptTable, InvalidInput, InvalidOption, UnsupportedTable
+from drawstring.storage import MemoryStorage
+from drawstring.table import Table, open_table
+
+SCHEMA = json.dumps(
+    {
+        "type": "record",
+        "name": "r",
+        "fields": [
+            {"name": name, "type": ["null", kind], "default": None}
+            for name, kind in (("id", "int"), ("p", "string"))
+        ],
+    }
+)
+META = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+
+
+class TableBuilder:
+    """Writes small copy-on-write tables of version 6 in memory, commit by commit."""
+
+    def __init__(self, root: str, **properties: str) -> None:
+        self.storage = MemoryStorage(root)
+        self.root = root
+        given = {
+            "hoodie.table.name": "t",
+            "hoodie.table.version": "6",
+            "hoodie.timeline.layout.version": "1",
+            "hoodie.table.partition.fields": "p",
+            **{key.replace("__", "."): value for key, value in properties.items()},
+        }
+        text = "".join(f"{key}={value}\n" for key, value in given.items())
+        self.storage.write(".hoodie/hoodie.properties", text.encode())
+
+    def commit(self, instant: str, rows: dict[str, list[int]], *, schema: str = SCHEMA) -> TableBuilder:
+        stats: dict[str, list[dict[str, object]]] = {}
+        for partition, ids in rows.items():
+            name = f"f{partition}-0_0-0-0_{instant}.parquet"
+            self._write(f"{partition}/{name}", instant, partition, ids)
+            self.storage.write(f"{partition}/.hoodie_partition_metadata", b"")
+            stats[partition] = [
+                {"fileId": f"f{partition}-0", "path": f"{partition}/{name}", "numWrites": len(ids)}
+            ]
+        metadata = {
+            "partitionToWriteStats": stats,
+            "operationType": "UPSERT",
+            "extraMetadata": {"schema": schema},
+        }
+        self.storage.write(f".hoodie/{instant}.commit", json.dumps(metadata).encode())
+        return self
+
+    def _write(self, path: str, instant: str, partition: str, ids: list[int]) -> None:
+        meta = {name: pa.array([instant if name == META[0] else ""] * len(ids), pa.string()) for name in META}
+        table = pa.table({**meta, "id": pa.array(ids, pa.int32()), "p": pa.array([partition] * len(ids))})
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink)
+        self.storage.write(path, sink.getvalue().to_pybytes())
+
+    def open(self, **options: str) -> Table:
+        return open_table(self.root, options=options)
+
+
+T1, T2, T3 = "20260101000000001", "20260101000000002", "20260101000000003"
+
+
+@pytest.fixture
+def builder(request):
+    return TableBuilder(f"memory://{request.node.name}")
+
+
+def ids(read) -> list[int]:
+    return sorted(read.scan().select("id").to_arrow().column("id").to_pylist())
+
+
+def test_snapshots_time_travel_and_incremental_reads(builder):
+    table = builder.commit(T1, {"a": [1], "b": [2]}).commit(T2, {"a": [1, 3]}).open()
+    assert ids(table.snapshot()) == [1, 2, 3]
+    assert ids(table.snapshot(T1)) == [1, 2]
+    assert ids(table.snapshot("2026-01-01 00:00:00.001")) == [1, 2]
+    assert ids(table.incremental(T1)) == [1, 3]
+    assert ids(table.incremental("000", T1)) == [1, 2]
+
+
+def test_a_snapshot_is_pinned(builder):
+    snapshot = builder.commit(T1, {"a": [1]}).open().snapshot()
+    builder.commit(T2, {"a": [1, 2]})
+    assert ids(snapshot) == [1]
+    assert ids(builder.open().snapshot()) == [1, 2]
+
+
+def test_a_lost_file_does_not_pass_for_older_data(builder):
+    builder.commit(T1, {"a": [1]}).commit(T2, {"a": [1, 2]})
+    builder.storage.delete(f"a/fa-0_0-0-0_{T2}.parquet")
+    with pytest.raises(CorruptTable, match=T2) as caught:
+        builder.open().snapshot().scan().plan()
+    assert caught.value.condition == "FILE_MISSING"
+    assert ids(builder.open().snapshot(T1)) == [1]
+
+
+def test_a_cleaned_snapshot_is_refused(builder):
+    builder.commit(T1, {"a": [1]}).commit(T2, {"a": [1, 2]})
+    builder.storage.delete(f"a/fa-0_0-0-0_{T1}.parquet")
+    assert ids(builder.open().snapshot()) == [1, 2]
+    with pytest.raises(CorruptTable, match="cleaner"):
+        ids(builder.open().snapshot(T1))
+
+
+def test_cleaned_files_of_a_range_are_replaced_by_the_newest(builder):
+    builder.commit(T1, {"a": [1]}).commit(T2, {"a": [1]}).commit(T3, {"a": [1, 2]})
+    builder.storage.delete(f"a/fa-0_0-0-0_{T2}.parquet")
+    assert ids(builder.open().incremental(T1, T2)) == []
+    assert ids(builder.open().incremental(T1)) == [1, 2]
+
+
+def test_partitions_that_cannot_match_are_skipped_with_a_reason(builder):
+    plan = builder.commit(T1, {"a": [1], "b": [2, 3]}).open().snapshot().scan().where("p = 'b'").plan()
+    assert [task.slice.group.partition_path for task in plan.tasks] == ["b"]
+    assert (plan.row_count, plan.skipped.slices_skipped, plan.skipped.reasons) == (2, 1, {"partition": 1})
+
+
+def test_columns_that_are_not_there_are_told(builder):
+    scan = builder.commit(T1, {"a": [1]}).open().snapshot().scan()
+    for refine in (lambda: scan.select("nope"), lambda: scan.where("nope = 1"), lambda: scan.limit(-1)):
+        with pytest.raises(InvalidInput):
+            refine()
+    assert scan.select("ID").limit(1).to_arrow().schema.names == ["id"]
+
+
+def test_files_of_the_commits_schema_are_known_to_need_no_conversion(builder):
+    other = SCHEMA.replace('"int"', '"long"')
+    plan = builder.commit(T1, {"a": [1]}).commit(T2, {"b": [2]}, schema=other).open().snapshot().scan().plan()
+    assert {t.slice.base_instant: t.file_schema_known_equal for t in plan.tasks} == {T1: False, T2: True}
+
+
+def test_reads_that_cannot_be_answered_are_refused(builder):
+    builder.commit(T1, {"a": [1]})
+    with pytest.raises(InvalidOption):
+        builder.open().snapshot(query_type="incremental")
+    with pytest.raises(UnsupportedTable, match="change data"):
+        builder.open(**{"hoodie.datasource.query.incremental.format": "cdc"}).incremental("000")
