@@ -23,7 +23,9 @@ PAYLOADS: Mapping[str, MergeSpec] = {
     "DefaultHoodieRecordPayload": MergeSpec(EVENT_TIME),
     "EventTimeAvroPayload": MergeSpec(EVENT_TIME),
     "OverwriteWithLatestAvroPayload": MergeSpec(COMMIT_TIME),
-    "PartialUpdateAvroPayload": MergeSpec(EVENT_TIME, partial_update_mode="IGNORE_DEFAULTS"),
+    "PartialUpdateAvroPayload": MergeSpec(
+        EVENT_TIME, partial_update_mode="IGNORE_DEFAULTS", meta_from_newer=True
+    ),
     "OverwriteNonDefaultsWithLatestAvroPayload": MergeSpec(
         COMMIT_TIME, partial_update_mode="IGNORE_DEFAULTS"
     ),

@@ -14,6 +14,8 @@ class MergeSpec:
     """How records of one key are merged; derived from the table's properties once.
 
     `mode` is COMMIT_TIME_ORDERING or EVENT_TIME_ORDERING (custom mergers are refused at open).
+    `meta_from_newer`: where an older record wins, the row still takes the five meta columns of the newer one (so
+    does Hudi's partial-update payload, in the table versions that know payload classes).
     """
 
     mode: str
@@ -22,6 +24,7 @@ class MergeSpec:
     unavailable_value: str | None = None
     delete_field: str | None = None
     delete_marker: str | None = None
+    meta_from_newer: bool = False
 
 
 @dataclass(frozen=True)
