@@ -1,0 +1,99 @@
+"""Which log blocks of a slice count, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from drawstring.errors import CorruptTable, UnsupportedTable
+from drawstring.formats.log_blocks import BlockType, CorruptRegion, Header, LogBlock, scan_log_file
+from drawstring.merge.blame import blaming
+from drawstring.model.file_group import LogFile
+from drawstring.model.read_task import ReadTask
+from drawstring.storage.base import Storage
+
+_ROLLBACK = "0"
+_RECORDS = frozenset({BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
+
+
+def blocks_of(task: ReadTask, storage: Storage) -> list[LogBlock]:
+    """The data and delete blocks of a slice that count, oldest first.
+
+    1. Blocks of instants that do not count, or that a later command rolls back, are left out.
+    2. A block of compacted logs stands where the newest of the blocks it replaces stood.
+
+    Raises:
+        CorruptTable: a log file is missing, or committed bytes of it are damaged.
+        UnsupportedTable: a block of a kind that has no place in a table of records.
+    """
+    collected: list[LogBlock] = []
+    for log in task.slice.log_files:
+        with blaming(log, task.slice.group.partition_path):
+            for block in _sound_blocks(task, storage, log):
+                if block.type is BlockType.COMMAND:
+                    collected = _rolled_back(collected, block, task)
+                elif task.counts_block(block.instant_time):
+                    collected.append(_known(block))
+    return _with_compacted_in_place(collected)
+
+
+def _sound_blocks(task: ReadTask, storage: Storage, log: LogFile) -> Sequence[LogBlock]:
+    scan = scan_log_file(storage, log.path)
+    for region in scan.corrupt_regions:
+        if _is_damage(task, region):
+            raise CorruptTable(
+                f"The {region.length} bytes at {region.offset} are no log block: {region.reason}.",
+                condition="CORRUPT_LOG_BLOCK",
+                offset=region.offset,
+                length=region.length,
+                written_by=region.instant,
+            )
+    return scan.blocks
+
+
+def _is_damage(task: ReadTask, region: CorruptRegion) -> bool:
+    if region.instant is not None and not task.counts_block(region.instant):
+        return False
+    committed = None if task.valid_instants is None else {region.instant or ""}
+    return region.is_damage(committed)
+
+
+def _rolled_back(collected: list[LogBlock], command: LogBlock, task: ReadTask) -> list[LogBlock]:
+    kind = command.headers.get(Header.COMMAND_BLOCK_TYPE)
+    if kind != _ROLLBACK:
+        raise UnsupportedTable(
+            f"Log command {kind!r} at byte {command.offset} is unknown; only rollback ({_ROLLBACK}) is supported.",
+            condition="UNKNOWN_LOG_COMMAND",
+            found=kind,
+        )
+    if task.max_instant is not None and command.instant_time > task.max_instant:
+        return collected
+    return [block for block in collected if block.instant_time != command.target_instant_time]
+
+
+def _known(block: LogBlock) -> LogBlock:
+    if block.type not in _RECORDS:
+        raise UnsupportedTable(
+            f"The block at byte {block.offset} is of type {block.type.name}, which data tables do not hold.",
+            condition="UNSUPPORTED_LOG_BLOCK",
+            found=block.type.name,
+        )
+    return block
+
+
+def _with_compacted_in_place(blocks: list[LogBlock]) -> list[LogBlock]:
+    """Put each block of compacted logs where the newest block that it replaces stood."""
+    if not any(block.compacted_instants for block in blocks):
+        return blocks
+    by_instant: dict[str, list[LogBlock]] = {}
+    for block in blocks:
+        by_instant.setdefault(block.instant_time, []).append(block)
+    replaced_by: dict[str, str] = {}
+    placed: dict[str, None] = {}
+    for instant in reversed(by_instant):
+        replaced = [old for block in by_instant[instant] for old in block.compacted_instants]
+        final = replaced_by.get(instant, instant)
+        if any(old in by_instant for old in replaced):
+            replaced_by.update(dict.fromkeys(replaced, final))
+        else:
+            placed.setdefault(final)
+    return [block for instant in reversed(placed) for block in by_instant[instant]]

@@ -1,0 +1,222 @@
+"""Merge plans: a merged slice is its base file without the hidden rows, followed by the winning rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from drawstring.formats.log_blocks import LogBlock
+from drawstring.formats.parquet import ParquetSource
+from drawstring.merge.blame import blaming
+from drawstring.merge.fold import Folded, fold
+from drawstring.merge.keys import key_columns, record_keys
+from drawstring.merge.log_records import DATA, EVENT_DELETE, LogRecords, MergeColumns, read_records
+from drawstring.merge.log_scan import blocks_of
+from drawstring.merge.ordering import Index, Mask, greater, normalised
+from drawstring.merge.partial import PartialFold, counts_as_given, fold_partial
+from drawstring.model.read_task import MergeSpec, ReadTask
+from drawstring.schema.projection import plan_projection
+from drawstring.storage.base import Storage
+
+WINNER_BATCH_ROWS = 65_536
+_BASE_BATCH_ROWS = 1 << 20
+_EVENT_TIME = "EVENT_TIME_ORDERING"
+
+
+@dataclass(frozen=True)
+class MergePlan:
+    """How to read a merged slice.
+
+    - `hidden`: for each row of the base file, whether it is left out.
+    - `winners`: the rows to append, in the requested schema.
+    """
+
+    hidden: Mask
+    winners: pa.Table
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows of the merged slice."""
+        return len(self.hidden) - self.hidden_count + int(self.winners.num_rows)
+
+    @property
+    def hidden_count(self) -> int:
+        """The number of base rows left out."""
+        return int(np.count_nonzero(self.hidden))
+
+    def hidden_bits(self) -> bytes:
+        """The hidden rows as bits, the first row in the lowest bit of the first byte."""
+        return np.packbits(self.hidden, bitorder="little").tobytes()
+
+    def winner_batches(self) -> Iterator[pa.RecordBatch]:
+        """The winners, batch by batch."""
+        yield from self.winners.to_batches(max_chunksize=WINNER_BATCH_ROWS)
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Memory that the plan holds."""
+        return int(self.hidden.nbytes) + int(self.winners.nbytes)
+
+
+def build_merge_plan(
+    task: ReadTask, *, storage: Storage, table_schema: pa.Schema, columns: Sequence[str]
+) -> MergePlan:
+    """Merge the logs of a slice with its base file's keys.
+
+    Args:
+        task: the slice, with its merge rules.
+        storage: where the files are.
+        table_schema: the schema that is read.
+        columns: the columns that winners shall have, in order.
+
+    Raises:
+        CorruptTable: a file is missing or damaged; the error names it.
+    """
+    return _Merge(task, storage, table_schema, tuple(columns)).plan(blocks_of(task, storage))
+
+
+class _Merge:
+    """One slice being merged."""
+
+    def __init__(
+        self, task: ReadTask, storage: Storage, table_schema: pa.Schema, columns: tuple[str, ...]
+    ) -> None:
+        self._task = task
+        self._storage = storage
+        self._table_schema = table_schema
+        self._spec = task.merge or MergeSpec("COMMIT_TIME_ORDERING")
+        self._columns = MergeColumns.of(task, table_schema, columns)
+        self._requested = pa.schema([table_schema.field(name) for name in columns])
+
+    def plan(self, blocks: Sequence[LogBlock]) -> MergePlan:
+        """Merge the records of some blocks."""
+        records = read_records(self._task, blocks, self._columns, table_schema=self._table_schema)
+        if records.is_partial or self._spec.partial_update_mode:
+            return self._partial_plan(records)
+        folded = fold(records, by_event_time=self._by_event_time)
+        hidden, standing = self._meet_base(records, folded)
+        return MergePlan(hidden, self._winners(records, folded, standing))
+
+    @property
+    def _by_event_time(self) -> bool:
+        return self._spec.mode == _EVENT_TIME and bool(self._columns.ordering)
+
+    def _winners(self, records: LogRecords, folded: Folded, standing: Mask) -> pa.Table:
+        rows = records.rows[folded.events[standing & (folded.kinds == DATA)]]
+        data = records.data.select(self._requested.names)
+        if len(rows) == data.num_rows and np.array_equal(rows, np.arange(len(rows))):
+            return data
+        return data.take(pa.array(rows))
+
+    def _meet_base(self, records: LogRecords, folded: Folded) -> tuple[Mask, Mask]:
+        """Which base rows are hidden, and for which keys the logs' say stands."""
+        standing = np.ones(len(records.keys), dtype=bool)
+        hidden: list[Mask] = []
+        for batch, positions, ids in self._matches(records, self._base_schema(())):
+            later = self._base_is_later(records, folded, batch, positions, ids)
+            standing[ids[later]] = False
+            mask = np.zeros(batch.num_rows, dtype=bool)
+            mask[positions[~later]] = True
+            hidden.append(mask)
+        return np.concatenate(hidden) if hidden else np.zeros(0, dtype=bool), standing
+
+    def _base_schema(self, columns: Sequence[str]) -> pa.Schema:
+        names = [*columns, *key_columns(self._task.keys)]
+        if self._by_event_time:
+            names += [name.split(".")[0] for name in self._columns.ordering]
+        return pa.schema([self._columns.schema.field(name) for name in dict.fromkeys(names)])
+
+    def _matches(
+        self, records: LogRecords, wanted: pa.Schema
+    ) -> Iterator[tuple[pa.RecordBatch, Index, Index]]:
+        """Yield batches of the base file, with the rows that the logs know and their key ids.
+
+        A key that the base file holds twice meets the logs once, at its first row, as in Hudi.
+        """
+        base = self._task.slice.base_file
+        if base is None:
+            return
+        met = np.zeros(len(records.keys), dtype=bool)
+        with (
+            blaming(base, self._task.slice.group.partition_path),
+            ParquetSource(self._storage.open(base.path), base.path) as parquet,
+        ):
+            plan = plan_projection(parquet.schema, wanted, mapping=self._task.mapping_for(base.path))
+            for found in parquet.batches(plan.file_columns, batch_rows=_BASE_BATCH_ROWS):
+                batch = plan.apply(found)
+                index = pc.index_in(record_keys(batch, self._task.keys), value_set=records.keys)
+                positions = np.flatnonzero(np.asarray(index.is_valid()))
+                ids = np.asarray(index.fill_null(0))[positions].astype(np.int64)
+                _, first = np.unique(ids, return_index=True)
+                first = first[~met[ids[first]]]
+                met[ids] = True
+                yield batch, positions[first], ids[first]
+
+    def _base_is_later(
+        self, records: LogRecords, folded: Folded, batch: pa.RecordBatch, positions: Index, ids: Index
+    ) -> Mask:
+        """Where the base row's ordering value is greater than that of the logs' event."""
+        later = np.zeros(len(ids), dtype=bool)
+        if not self._by_event_time or not len(ids):
+            return later
+        comparable = (folded.kinds[ids] == DATA) | (folded.kinds[ids] == EVENT_DELETE)
+        taken = pa.array(positions)
+        base = [normalised(values.take(taken)) for values in self._columns.orderings(batch)]
+        events = pa.array(folded.events[ids])
+        logs = [values.take(events) for values in records.orderings]
+        later = greater(base, logs, size=len(ids)) & comparable
+        return later
+
+    def _partial_plan(self, records: LogRecords) -> MergePlan:
+        names = self._requested.names
+        partial = fold_partial(records, self._spec, names)
+        unmatched = partial.folded.kinds == DATA
+        hidden, merged = [], []
+        for batch, positions, ids in self._matches(records, self._base_schema(names)):
+            later = self._base_is_later(records, partial.folded, batch, positions, ids)
+            is_data = partial.folded.kinds[ids] == DATA
+            mask = np.zeros(batch.num_rows, dtype=bool)
+            mask[positions[is_data | ~later]] = True
+            hidden.append(mask)
+            unmatched[ids] = False
+            merged.append(
+                self._merged(records, partial, batch, positions[is_data], ids[is_data], later[is_data])
+            )
+        merged.append(self._alone(records, partial, np.flatnonzero(unmatched)))
+        winners = pa.concat_tables(merged)
+        return MergePlan(np.concatenate(hidden) if hidden else np.zeros(0, dtype=bool), winners)
+
+    def _merged(
+        self,
+        records: LogRecords,
+        partial: PartialFold,
+        batch: pa.RecordBatch,
+        positions: Index,
+        ids: Index,
+        base_is_later: Mask,
+    ) -> pa.Table:
+        """Base rows merged with what the logs say of them, column by column."""
+        arrays = []
+        for name in self._requested.names:
+            base = batch.column(name).take(pa.array(positions))
+            logged = partial.has_value(name, ids)
+            base_given = counts_as_given(base, self._spec)
+            from_logs = np.where(base_is_later, logged & ~base_given, logged)
+            rows = np.where(
+                from_logs, partial.sources[name][ids], records.data.num_rows + np.arange(len(ids))
+            )
+            both = pa.concat_arrays([*records.data.column(name).chunks, base])
+            arrays.append(both.take(pa.array(rows)))
+        return pa.Table.from_arrays(arrays, schema=self._requested)
+
+    def _alone(self, records: LogRecords, partial: PartialFold, ids: Index) -> pa.Table:
+        """Rows that only the logs know."""
+        arrays = []
+        for name in self._requested.names:
+            rows = partial.sources[name][ids]
+            arrays.append(records.data.column(name).take(pa.array(rows, mask=rows < 0)))
+        return pa.Table.from_arrays(arrays, schema=self._requested)

@@ -1,0 +1,137 @@
+"""Folding records that may leave columns to older versions: partial updates.
+
+The fold goes block by block, all keys of a block at once. For each key and column it keeps not a value but the
+number of the data row that provides it, so that values are gathered once, at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from drawstring.merge.fold import Folded
+from drawstring.merge.log_records import COMMIT_DELETE, DATA, Kinds, LogRecords, Segment
+from drawstring.merge.ordering import Index, Mask, greater
+from drawstring.model.read_task import MergeSpec
+
+IGNORE_DEFAULTS, FILL_UNAVAILABLE = "IGNORE_DEFAULTS", "FILL_UNAVAILABLE"
+
+
+@dataclass(frozen=True)
+class PartialFold:
+    """What the logs say of each key, column by column.
+
+    `sources[name]` is, per key, the data row that provides the column, -1 when none does; `given[name]` tells,
+    per data row, whether its value counts as given.
+    """
+
+    folded: Folded
+    sources: dict[str, Index]
+    given: dict[str, Mask]
+
+    def has_value(self, name: str, keys: Index) -> Mask:
+        """For which keys the logs give the column a value."""
+        rows = self.sources[name][keys]
+        return (rows >= 0) & self.given[name][rows] if len(self.given[name]) else np.zeros(len(keys), bool)
+
+
+def counts_as_given(values: pa.Array | pa.ChunkedArray, spec: MergeSpec) -> Mask:
+    """Where a value counts as given, rather than as left to an older version."""
+    if spec.partial_update_mode == IGNORE_DEFAULTS:
+        return np.asarray(values.is_valid())
+    textual = pa.types.is_string(values.type) or pa.types.is_binary(values.type)
+    if spec.partial_update_mode == FILL_UNAVAILABLE and textual and spec.unavailable_value is not None:
+        marker = pa.scalar(spec.unavailable_value.encode()).cast(values.type)
+        return np.asarray(pc.fill_null(pc.not_equal(values, marker), True))
+    return np.ones(len(values), dtype=bool)
+
+
+def fold_partial(records: LogRecords, spec: MergeSpec, columns: Sequence[str]) -> PartialFold:
+    """Fold records column by column, for the given columns."""
+    fold = _Fold(records, spec, columns)
+    for segment in records.segments:
+        for events in _rounds(records, segment):
+            fold.merge(events, segment.columns)
+    return PartialFold(Folded(fold.kinds, fold.events), fold.sources, fold.given)
+
+
+def _rounds(records: LogRecords, segment: Segment) -> Iterator[Index]:
+    """Split a block's events so that no key repeats within a round."""
+    remaining = np.arange(segment.events.start, segment.events.stop)
+    while len(remaining):
+        _, first = np.unique(records.key_ids[remaining], return_index=True)
+        yield remaining[np.sort(first)]
+        remaining = np.delete(remaining, first)
+
+
+class _Fold:
+    """The state of a fold: per key the standing event, and per column the row that provides it."""
+
+    def __init__(self, records: LogRecords, spec: MergeSpec, columns: Sequence[str]) -> None:
+        key_count = len(records.keys)
+        self._records = records
+        self._by_event_time = spec.mode == "EVENT_TIME_ORDERING" and bool(records.orderings)
+        self.kinds: Kinds = np.zeros(key_count, dtype=np.int8)
+        self.events: Index = np.full(key_count, -1, dtype=np.int64)
+        self.sources: dict[str, Index] = {name: np.full(key_count, -1, dtype=np.int64) for name in columns}
+        self.given: dict[str, Mask] = {
+            name: counts_as_given(records.data.column(name), spec) for name in columns
+        }
+        for segment in records.segments:
+            self._mark_missing(segment)
+
+    def _mark_missing(self, segment: Segment) -> None:
+        if segment.columns is None:
+            return
+        rows = self._records.rows[segment.events.start : segment.events.stop]
+        for name, given in self.given.items():
+            if name not in segment.columns:
+                given[rows] = False
+
+    def merge(self, events: Index, assigned: frozenset[str] | None) -> None:
+        """Merge one event into each of as many keys."""
+        keys = self._records.key_ids[events]
+        kinds, standing = self._records.kinds[events], self.kinds[keys]
+        is_data, over_data = kinds == DATA, standing == DATA
+        wins = self._wins(events, keys) & ~((standing == COMMIT_DELETE) & ~is_data)
+        for name, source in self.sources.items():
+            self._merge_column(name, source, events, keys, wins, is_data, over_data, assigned)
+        self.kinds[keys[wins]] = kinds[wins]
+        self.events[keys[wins]] = events[wins]
+
+    def _wins(self, events: Index, keys: Index) -> Mask:
+        standing = self.events[keys]
+        kinds = self._records.kinds
+        free = (standing < 0) | (kinds[events] == COMMIT_DELETE) | (kinds[standing] == COMMIT_DELETE)
+        if not self._by_event_time:
+            return np.ones(len(events), dtype=bool)
+        older = [values.take(pa.array(np.maximum(standing, 0))) for values in self._records.orderings]
+        newer = [values.take(pa.array(events)) for values in self._records.orderings]
+        wins: Mask = free | ~greater(older, newer, size=len(events))
+        return wins
+
+    def _merge_column(
+        self,
+        name: str,
+        source: Index,
+        events: Index,
+        keys: Index,
+        wins: Mask,
+        is_data: Mask,
+        over_data: Mask,
+        assigned: frozenset[str] | None,
+    ) -> None:
+        given = self.given[name]
+        rows, old = self._records.rows[events], source[keys]
+        new_given = is_data & given[rows] if len(given) else np.zeros(len(rows), bool)
+        old_given = (old >= 0) & given[old] if len(given) else np.zeros(len(rows), bool)
+        fresh = rows if assigned is None or name in assigned else np.full(len(rows), -1, dtype=np.int64)
+        result = np.where(wins & is_data & ~over_data, fresh, old)
+        result = np.where(wins & is_data & over_data & new_given, rows, result)
+        result = np.where(wins & ~is_data, -1, result)
+        result = np.where(~wins & is_data & over_data & ~old_given & new_given, rows, result)
+        source[keys] = result
