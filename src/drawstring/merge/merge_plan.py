@@ -17,7 +17,7 @@ from drawstring.merge.keys import key_columns, record_keys
 from drawstring.merge.log_records import DATA, EVENT_DELETE, LogRecords, MergeColumns, read_records
 from drawstring.merge.log_scan import blocks_of
 from drawstring.merge.ordering import Index, Mask, greater, normalised
-from drawstring.merge.partial import PartialFold, counts_as_given, fold_partial, keeps_newer
+from drawstring.merge.partial import PartialFold, counts_as_given, fold_partial
 from drawstring.model.read_task import MergeSpec, ReadTask
 from drawstring.schema.projection import plan_projection
 from drawstring.storage.base import Storage
@@ -160,14 +160,15 @@ class _Merge:
         self, records: LogRecords, folded: Folded, batch: pa.RecordBatch, positions: Index, ids: Index
     ) -> Mask:
         """Where the base row's ordering value is greater than that of the logs' event."""
+        later = np.zeros(len(ids), dtype=bool)
         if not self._by_event_time or not len(ids):
-            return np.zeros(len(ids), dtype=bool)
+            return later
         comparable = (folded.kinds[ids] == DATA) | (folded.kinds[ids] == EVENT_DELETE)
         taken = pa.array(positions)
         base = [normalised(values.take(taken)) for values in self._columns.orderings(batch)]
         events = pa.array(folded.events[ids])
         logs = [values.take(events) for values in records.orderings]
-        later: Mask = greater(base, logs, size=len(ids)) & comparable
+        later = greater(base, logs, size=len(ids)) & comparable
         return later
 
     def _partial_plan(self, records: LogRecords) -> MergePlan:
@@ -204,8 +205,7 @@ class _Merge:
             base = batch.column(name).take(pa.array(positions))
             logged = partial.has_value(name, ids)
             base_given = counts_as_given(base, self._spec)
-            base_first = base_is_later & (not keeps_newer(name, self._spec))
-            from_logs = np.where(base_first, logged & ~base_given, logged)
+            from_logs = np.where(base_is_later, logged & ~base_given, logged)
             rows = np.where(
                 from_logs, partial.sources[name][ids], records.data.num_rows + np.arange(len(ids))
             )

@@ -8,6 +8,7 @@ from typing import Any
 
 from drawstring.errors import BridgeError
 from drawstring.spark import wire
+from drawstring.spark.catalog import CATALOG_HANDLERS
 from drawstring.spark.reads import READ_HANDLERS
 
 Handler = Callable[[str], str]
@@ -21,7 +22,7 @@ class SparkPlanner:
 
     def __init__(self) -> None:
         self.spark: Any = None
-        self.handlers: dict[str, Handler] = dict(READ_HANDLERS)
+        self.handlers: dict[str, Handler] = {**READ_HANDLERS, **CATALOG_HANDLERS}
 
     def request(self, kind: str, payload: str) -> str:
         """Answer one request; an error is an answer too, because a Python exception would lose its class."""

@@ -1,7 +1,11 @@
 package org.apache.spark.sql.hudi.analysis
 
+import java.util.Locale
+
+import drawstring.bridge.BridgeErrors
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.Literal
+import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases
+import org.apache.spark.sql.catalyst.expressions.{Alias, Literal}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.connector.catalog.Table
@@ -14,8 +18,13 @@ case class HoodieInserts(spark: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperatorsDown {
     case insert: InsertIntoStatement if isTarget(insert.table) =>
       val table = withoutMetaColumns(insert.table)
-      val query = if (insert.query.resolved) dropMetaColumns(insert.query) else insert.query
-      if ((table eq insert.table) && (query eq insert.query)) insert else insert.copy(table = table, query = query)
+      if (insert.query.resolved) fillColumns(insert.copy(table = table, query = dropMetaColumns(insert.query)))
+      else if (table eq insert.table) insert
+      else insert.copy(table = table)
+
+    case delete: DeleteFromTable if isTarget(delete.table) => refuse("DELETE")
+    case update: UpdateTable if isTarget(update.table) => refuse("UPDATE")
+    case merge: MergeIntoTable if isTarget(merge.targetTable) => refuse("MERGE")
 
     // Spark plans dynamic overwrites for V2 writers only: send them as a truncation that says what it means.
     case dynamic: OverwritePartitionsDynamic if isTarget(dynamic.table.asInstanceOf[LogicalPlan]) =>
@@ -24,7 +33,26 @@ case class HoodieInserts(spark: SparkSession) extends Rule[LogicalPlan] {
       else OverwriteByExpression.byPosition(dynamic.table, dynamic.query, Literal.TrueLiteral, options)
   }
 
-  private def isTarget(plan: LogicalPlan): Boolean = plan match {
+  private def refuse(statement: String): Nothing = throw BridgeErrors.make(
+    "UnsupportedTable",
+    "ROW_LEVEL_WRITE_UNSUPPORTED",
+    s"$statement on a Hudi table is not supported. Upsert changed rows (hoodie.datasource.write.operation=upsert), " +
+      "overwrite whole partitions, or use Apache Hudi for this statement.")
+
+  /** Columns that a column list leaves out become null; older Spark does that for V1 tables only. */
+  private def fillColumns(insert: InsertIntoStatement): InsertIntoStatement = {
+    val named = (insert.userSpecifiedCols ++ insert.partitionSpec.keys).map(_.toLowerCase(Locale.ROOT)).toSet
+    val missing = insert.table.output.filterNot(column => named(column.name.toLowerCase(Locale.ROOT)))
+    if (insert.userSpecifiedCols.isEmpty || missing.isEmpty) insert
+    else {
+      val nulls = missing.map(column => Alias(Literal(null, column.dataType), column.name)())
+      insert.copy(
+        query = Project(insert.query.output ++ nulls, insert.query),
+        userSpecifiedCols = insert.userSpecifiedCols ++ missing.map(_.name))
+    }
+  }
+
+  private def isTarget(plan: LogicalPlan): Boolean = EliminateSubqueryAliases(plan) match {
     case relation: DataSourceV2Relation => isHoodie(relation.table)
     case _ => false
   }

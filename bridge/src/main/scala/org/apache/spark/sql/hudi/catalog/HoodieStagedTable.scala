@@ -34,7 +34,7 @@ class HoodieStagedTable(spark: Sessions.Classic, entry: CatalogTable, asked: Str
 
   override def properties(): util.Map[String, String] = entry.properties.asJava
 
-  override def capabilities(): util.Set[TableCapability] = Set(V1_BATCH_WRITE, ACCEPT_ANY_SCHEMA).asJava
+  override def capabilities(): util.Set[TableCapability] = Set(V1_BATCH_WRITE, TRUNCATE, ACCEPT_ANY_SCHEMA).asJava
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = {
     options = info.options.asCaseSensitiveMap.asScala.toMap

@@ -1,0 +1,58 @@
+"""What the tests through Spark share."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+USE_V2 = "hoodie.datasource.read.use.dsv2"
+SCANS = {"true": "BatchScan", "false": "FileScan"}
+
+
+@pytest.fixture(params=["v2", "v1"])
+def read_path(request, spark):
+    """Reads of the test go through DataSource V2, then through V1."""
+    spark.conf.set(USE_V2, "true" if request.param == "v2" else "false")
+    yield request.param
+    spark.conf.set(USE_V2, "true")
+
+
+@pytest.fixture
+def query(spark):
+    """Run a query through V2 and through V1, check each plan, and return the rows if both agree."""
+
+    def run(text: str) -> list[tuple]:
+        answers = []
+        for flag, scan in SCANS.items():
+            spark.conf.set(USE_V2, flag)
+            frame = spark.sql(text)
+            assert scan in frame._jdf.queryExecution().toString()
+            answers.append(sorted((tuple(row) for row in frame.collect()), key=repr))
+        assert answers[0] == answers[1]
+        return answers[0]
+
+    yield run
+    spark.conf.set(USE_V2, "true")
+
+
+@pytest.fixture
+def name(spark):
+    """A table name of the test's own; the table is gone afterwards."""
+    chosen = f"t_{uuid.uuid4().hex[:8]}"
+    yield chosen
+    spark.sql(f"DROP TABLE IF EXISTS {chosen}")
+
+
+@pytest.fixture
+def settings(spark):
+    """Set session settings until the test ends."""
+    changed = []
+
+    def change(key: str, value: str) -> None:
+        spark.conf.set(key, value)
+        changed.append(key)
+
+    yield change
+    for key in changed:
+        spark.conf.unset(key)
