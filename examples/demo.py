@@ -140,7 +140,7 @@ def show_v2_read(spark: Any, path: str) -> None:
     for name, value in {**report.facts(), **metrics}.items():
         table.add_row(f"[bold]{name}[/]", value)
     for group in report.skipped:
-        table.add_row("[bold]skipped because[/]", f"{group.reason}: {group.files}")
+        table.add_row("[bold]skipped because[/]", f"{group.reason}: {group.slices} file slices")
     console.print(Panel(table, title="the scan", title_align="left"))
 
 

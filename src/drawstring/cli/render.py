@@ -73,9 +73,9 @@ def plan_report(report: PlanReport, *, files: int) -> RenderableType:
         rows = "" if task.rows is None else f"{task.rows:,}"
         base, reader = task.base_file or "[dim]none[/]", _READERS.get(task.reader, task.reader)
         read.add_row(task.partition, task.file_id, reader, base, str(task.log_files), size(task.bytes), rows)
-    skipped = _table("reason", "files", "size", title="Skipped")
+    skipped = _table("reason", "file slices", title="Skipped")
     for group in report.skipped:
-        skipped.add_row(group.reason, f"{group.files:,}", size(group.bytes))
+        skipped.add_row(group.reason, f"{group.slices:,}")
     parts = [
         _facts(f"Scan of [dim]{report.path}[/]", report.facts()),
         "",

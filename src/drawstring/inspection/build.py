@@ -21,7 +21,7 @@ from drawstring.model.commit_metadata import SERVICE_OPERATIONS, CommitMetadata
 from drawstring.model.file_group import FileSlice
 from drawstring.model.instant import WRITE_ACTIONS, Instant
 from drawstring.model.read_task import ReadTask
-from drawstring.planning.scan import Scan, SkipReport
+from drawstring.planning.scan import Scan
 from drawstring.schema.internal_schema import parse_internal_schema
 from drawstring.schema.table_schema import table_schema_from_avro
 from drawstring.storage.base import Storage
@@ -122,7 +122,8 @@ def plan_report(scan: Scan, *, path: str, where: str | None, instant: str | None
         where=where,
         columns=tuple(plan.schema.names),
         tasks=tuple(_task_report(task) for task in plan.tasks),
-        skipped=tuple(_skipped_groups(plan.skipped)),
+        skipped=tuple(SkippedGroup(reason, count) for reason, count in sorted(plan.skipped.reasons.items())),
+        bytes_skipped=plan.skipped.bytes_skipped,
         planning_seconds=seconds,
     )
 
@@ -144,8 +145,3 @@ def _reader_name(task: ReadTask) -> str:
     if task.needs_merge:
         return "merge"
     return "native" if task.file_schema_known_equal and task.keep_commit_times is None else "arrow"
-
-
-def _skipped_groups(skipped: SkipReport) -> Iterator[SkippedGroup]:
-    for reason, count in sorted(skipped.reasons.items()):
-        yield SkippedGroup(reason, count)

@@ -23,11 +23,10 @@ class TaskReport:
 
 @dataclass(frozen=True)
 class SkippedGroup:
-    """Files that would not be read, for one reason."""
+    """File slices that would not be read, for one reason."""
 
     reason: str
-    files: int
-    bytes: int = 0
+    slices: int
 
 
 @dataclass(frozen=True)
@@ -40,6 +39,7 @@ class PlanReport:
     columns: tuple[str, ...]
     tasks: tuple[TaskReport, ...] = ()
     skipped: tuple[SkippedGroup, ...] = ()
+    bytes_skipped: int = 0
     planning_seconds: float = 0.0
 
     @property
@@ -48,13 +48,13 @@ class PlanReport:
         return sum(task.bytes for task in self.tasks)
 
     @property
-    def files_skipped(self) -> int:
-        """Number of files that would not be read."""
-        return sum(group.files for group in self.skipped)
+    def slices_skipped(self) -> int:
+        """Number of file slices that would not be read."""
+        return sum(group.slices for group in self.skipped)
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain values, for JSON."""
-        totals = {"tasks": len(self.tasks), "bytes": self.bytes, "files_skipped": self.files_skipped}
+        totals = {"tasks": len(self.tasks), "bytes": self.bytes, "slices_skipped": self.slices_skipped}
         return {**asdict(self), "totals": totals}
 
     def facts(self) -> dict[str, str]:
@@ -64,7 +64,7 @@ class PlanReport:
             "where": self.where or "everything",
             "columns": ", ".join(self.columns),
             "reads": f"{len(self.tasks):,} file slices, {self.bytes:,} bytes",
-            "skips": f"{self.files_skipped:,} files",
+            "skips": f"{self.slices_skipped:,} file slices, {self.bytes_skipped:,} bytes",
             "planned in": f"{self.planning_seconds * 1000:.1f} ms",
         }
 

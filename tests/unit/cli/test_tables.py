@@ -46,7 +46,7 @@ def test_plan_reads_only_the_partitions_that_match(path):
     some = json.loads(run("plan", path, "--json", "--where", f"{name} = '{value}'", "--select", "id"))
     assert some["columns"] == ["id"]
     assert 0 < some["totals"]["tasks"] < everything["totals"]["tasks"]
-    assert some["totals"]["files_skipped"] == everything["totals"]["tasks"] - some["totals"]["tasks"]
+    assert some["totals"]["slices_skipped"] == everything["totals"]["tasks"] - some["totals"]["tasks"]
     assert "Skipped" in run("plan", path, "--where", f"{name} = '{value}'")
 
 
