@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from drawstring.schema.avro_arrow import is_string_type
-from drawstring.schema.java_text import float_text, java_float_text
+from drawstring.schema.java_text import double_of_float, float_text, java_float_text
 
 Convert = Callable[[pa.Array, pa.DataType], pa.Array]
 
@@ -100,11 +100,6 @@ _RULES: tuple[tuple[Callable[[pa.DataType, pa.DataType], bool], str], ...] = (
 def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     # Unsafe, because large integers may round when they become floats.
     return pc.cast(array, wanted, safe=False)
-
-
-def _float_to_double(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    # Through the decimal text, as Hudi does: 0.1 in 32 bits becomes 0.1, not 0.10000000149011612.
-    return pc.cast(pc.cast(array, pa.string()), wanted)
 
 
 def _timestamp(array: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -197,7 +192,7 @@ def _bytes_of_fixed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 _WIDE = Context(prec=200)
 _CONVERTERS: dict[str, Convert] = {
     CAST: _cast,
-    FLOAT_TO_DOUBLE: _float_to_double,
+    FLOAT_TO_DOUBLE: lambda array, wanted: double_of_float(array),
     FLOAT_TO_TEXT: lambda array, wanted: pc.cast(float_text(array), wanted),
     NUMBER_TO_TEXT: _cast,
     INTEGER_TO_DECIMAL: _integer_to_decimal,

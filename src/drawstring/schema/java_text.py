@@ -1,4 +1,4 @@
-"""Numbers as Java writes them: what Hudi returns when a column was widened to string."""
+"""Numbers as Java writes them (before version 19): what Hudi returns when a column was widened to string."""
 
 from __future__ import annotations
 
@@ -9,18 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# Arrow prints the shortest digits that read back as the same number, positionally for 1e-6 <= |x| < 1e10 and
-# as `1.5e+22` beyond; Java is positional for 1e-3 <= |x| < 1e7 only. These rewrite the one as the other.
-_REWRITES = (
-    (r"^(-?\d)e\+?(-?\d+)$", r"\1.0E\2"),
-    (r"^(-?\d\.\d+)e\+?(-?\d+)$", r"\1E\2"),
-    *((rf"^(-?\d)(\d{{{n}}})(?:\.(\d+))?$", rf"\1.\2\3E{n}") for n in (7, 8, 9)),
-    *((rf"^(-?)0\.0{{{n - 1}}}([1-9])(\d*)$", rf"\1\2.\30E-{n}") for n in (4, 5, 6)),
-    (r"^(-?\d\.\d+?)0*E", r"\1E"),
-    (r"^nan$", "NaN"),
-    (r"^(-?)inf$", r"\1Infinity"),
-)
 _SINGLE_DIGIT_BELOW = {pa.float32(): 1e-42, pa.float64(): 1e-300}
+_SIGNIFICANT_BITS = {pa.float32(): 24, pa.float64(): 53}
+_LONG_LIMIT = 2.0**63
 
 
 def float_text(numbers: pa.Array) -> pa.Array:
@@ -33,7 +24,21 @@ def float_text(numbers: pa.Array) -> pa.Array:
     text = pc.if_else(pc.and_(plain, whole), pc.binary_join_element_wise(text, ".0", ""), text)
     if pc.all(plain).as_py() is not False:
         return text
-    return _replace(text, pc.invert(plain), numbers)
+    mask = pc.invert(plain)
+    return pc.replace_with_mask(text, mask, _odd_texts(pc.filter(text, mask), pc.filter(numbers, mask)))
+
+
+def double_of_float(numbers: pa.Array) -> pa.Array:
+    """Return floats of 32 bits as the doubles that Java reads from their text: 0.1, not 0.10000000149011612."""
+    doubles = pc.cast(pc.cast(numbers, pa.string()), pa.float64())
+    large, tiny = _large_integers(numbers), _tiny(numbers)
+    if pc.any(large).as_py():
+        kept, dropped = _rounded_integers(pc.filter(numbers, large))
+        doubles = pc.replace_with_mask(doubles, large, pa.array((kept * 10**dropped).astype(np.float64)))
+    if pc.any(tiny).as_py():
+        texts = [java_float_text(x, single=True) for x in pc.filter(numbers, tiny).to_pylist()]
+        doubles = pc.replace_with_mask(doubles, tiny, pa.array(map(float, texts), pa.float64()))
+    return doubles
 
 
 def java_float_text(number: float, *, single: bool = False) -> str:
@@ -52,6 +57,9 @@ def java_float_text(number: float, *, single: bool = False) -> str:
 
 
 def _digits(number: float, single: bool) -> tuple[str, int]:
+    bits = 24 if single else 53
+    if 2.0**bits <= number < _LONG_LIMIT:
+        return _digits_of_large_integer(int(number), bits)
     shortest = Decimal(str(np.float32(number))) if single else Decimal(repr(number))
     digits = "".join(map(str, shortest.as_tuple().digits)).rstrip("0")
     if len(digits) == 1:
@@ -61,6 +69,19 @@ def _digits(number: float, single: bool) -> tuple[str, int]:
     return digits, shortest.adjusted()
 
 
+def _digits_of_large_integer(number: int, bits: int) -> tuple[str, int]:
+    dropped = _insignificant_digits(number.bit_length() - 1, bits)
+    kept, rest = divmod(number, 10**dropped)
+    if dropped and rest >= 10**dropped // 2:
+        kept += 1
+    return str(kept).rstrip("0"), len(str(kept)) - 1 + dropped
+
+
+def _insignificant_digits(binary_exponent: int, bits: int) -> int:
+    power = binary_exponent - bits - 1
+    return int(power * math.log10(2)) if power > 1 else 0
+
+
 def _positional(digits: str, exponent: int) -> str:
     if exponent < 0:
         return f"0.{'0' * (-exponent - 1)}{digits}"
@@ -68,15 +89,89 @@ def _positional(digits: str, exponent: int) -> str:
     return f"{padded[: exponent + 1]}.{padded[exponent + 1 :] or '0'}"
 
 
-def _replace(text: pa.Array, mask: pa.Array, numbers: pa.Array) -> pa.Array:
-    odd = pc.filter(text, mask)
-    for pattern, replacement in _REWRITES:
-        odd = pc.replace_substring_regex(odd, pattern, replacement)
-    tiny = pc.less(pc.abs(pc.filter(numbers, mask)), _SINGLE_DIGIT_BELOW[numbers.type])
+def _odd_texts(text: pa.Array, numbers: pa.Array) -> pa.Array:
+    """Rewrite Arrow's texts of numbers that Java writes with an exponent, or by name.
+
+    Arrow prints the shortest digits that read back as the same number, positionally for 1e-6 <= |x| < 1e10 and
+    as `1.5e+22` beyond.
+    """
+    has_exponent = pc.match_substring(text, "e")
+    unsigned = pc.utf8_ltrim(text, characters="-")
+    written = pc.if_else(has_exponent, _with_java_exponent(unsigned), _with_new_exponent(unsigned))
+    size = pc.abs(numbers)
+    written = pc.if_else(pc.is_nan(numbers), "NaN", pc.if_else(pc.is_inf(numbers), "Infinity", written))
+    sign = pc.if_else(pc.and_(pc.less(numbers, 0), pc.greater(size, 0)), "-", "")
+    return _exceptions(pc.binary_join_element_wise(sign, written, ""), numbers)
+
+
+def _with_java_exponent(unsigned: pa.Array) -> pa.Array:
+    """Turn `1.5e+22` and `5e-7` into `1.5E22` and `5.0E-7`."""
+    java = pc.replace_substring(pc.replace_substring(unsigned, "e+", "E"), "e", "E")
+    first, rest = pc.utf8_slice_codeunits(java, 0, 1), pc.utf8_slice_codeunits(java, 1)
+    return pc.if_else(pc.match_substring(java, "."), java, pc.binary_join_element_wise(first, rest, ".0"))
+
+
+def _with_new_exponent(unsigned: pa.Array) -> pa.Array:
+    """Turn `12345678.9` and `0.0005` into `1.23456789E7` and `5.0E-4`."""
+    length = pc.utf8_length(unsigned)
+    point = pc.find_substring(unsigned, ".")
+    whole_digits = pc.if_else(pc.less(point, 0), length, point)
+    digits = pc.utf8_ltrim(pc.replace_substring(unsigned, ".", ""), characters="0")
+    is_small = pc.starts_with(unsigned, "0.")
+    leading = pc.subtract(pc.subtract(length, 1), pc.utf8_length(digits))
+    exponent = pc.if_else(is_small, pc.negate(leading), pc.subtract(whole_digits, 1))
+    return _scientific(digits, exponent)
+
+
+def _scientific(digits: pa.Array, exponent: pa.Array) -> pa.Array:
+    fraction = pc.utf8_rtrim(pc.utf8_slice_codeunits(digits, 1), characters="0")
+    fraction = pc.if_else(pc.equal(pc.utf8_length(fraction), 0), "0", fraction)
+    first = pc.utf8_slice_codeunits(digits, 0, 1)
+    mantissa = pc.binary_join_element_wise(first, fraction, ".")
+    return pc.binary_join_element_wise(mantissa, pc.cast(exponent, pa.string()), "E")
+
+
+def _exceptions(text: pa.Array, numbers: pa.Array) -> pa.Array:
+    """Replace the texts of numbers of which Java does not print the shortest digits."""
+    large = _large_integers(numbers)
+    if pc.any(large).as_py():
+        text = pc.replace_with_mask(text, large, _large_integer_texts(pc.filter(numbers, large)))
+    tiny = _tiny(numbers)
     if pc.any(tiny).as_py():
         single = numbers.type == pa.float32()
-        exact = [
-            java_float_text(x, single=single) for x in pc.filter(pc.filter(numbers, mask), tiny).to_pylist()
-        ]
-        odd = pc.replace_with_mask(odd, tiny, pa.array(exact, pa.string()))
-    return pc.replace_with_mask(text, mask, odd)
+        exact = [java_float_text(x, single=single) for x in pc.filter(numbers, tiny).to_pylist()]
+        text = pc.replace_with_mask(text, tiny, pa.array(exact, pa.string()))
+    return text
+
+
+def _tiny(numbers: pa.Array) -> pa.Array:
+    """Find the numbers so small that one digit may tell them apart."""
+    return pc.fill_null(pc.less(pc.abs(numbers), _SINGLE_DIGIT_BELOW[numbers.type]), False)
+
+
+def _large_integers(numbers: pa.Array) -> pa.Array:
+    """Find the numbers that are integers for lack of precision; Java prints more of their digits than it must."""
+    size = pc.abs(numbers)
+    least = 2.0 ** _SIGNIFICANT_BITS[numbers.type]
+    return pc.fill_null(pc.and_(pc.greater_equal(size, least), pc.less(size, _LONG_LIMIT)), False)
+
+
+def _rounded_integers(numbers: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return the digits that Java keeps of large integers, as integers, and how many digits it drops."""
+    exact = numbers.to_numpy(zero_copy_only=False).astype(np.float64)
+    _, exponents = np.frexp(exact)
+    power = exponents.astype(np.int64) - 1 - _SIGNIFICANT_BITS[numbers.type] - 1
+    dropped = np.where(power > 1, (power * math.log10(2)).astype(np.int64), 0)
+    integers = np.abs(exact).astype(np.int64)
+    unit = 10**dropped
+    kept = integers // unit
+    kept += (dropped > 0) & (integers % unit >= unit // 2)
+    return np.copysign(1, exact).astype(np.int64) * kept, dropped
+
+
+def _large_integer_texts(numbers: pa.Array) -> pa.Array:
+    kept, dropped = _rounded_integers(numbers)
+    digits = pc.cast(pa.array(np.abs(kept)), pa.string())
+    exponent = pc.add(pc.cast(pc.utf8_length(digits), pa.int64()), pa.array(dropped - 1))
+    sign = pc.if_else(pa.array(kept < 0), "-", "")
+    return pc.binary_join_element_wise(sign, _scientific(digits, exponent), "")

@@ -6,14 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drawstring.schema.java_text import float_text, java_float_text
+from drawstring.schema.java_text import double_of_float, float_text, java_float_text
 
 doubles = (
     st.floats(width=64)
     | st.floats(min_value=-1e12, max_value=1e12)
     | st.integers(-(10**18), 10**18).map(float)
 )
-singles = st.floats(width=32)
+singles = st.floats(width=32) | st.integers(-(2**40), 2**40).map(
+    lambda n: struct.unpack("f", struct.pack("f", n))[0]
+)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +32,8 @@ singles = st.floats(width=32)
         (1e7, "1.0E7"),
         (123456789.125, "1.23456789125E8"),
         (1e21, "1.0E21"),
+        (4.7785621421088312e16, "4.7785621421088312E16"),
+        (-9.007199254740993e15, "-9.007199254740992E15"),
         (5e-324, "4.9E-324"),
         (1.7976931348623157e308, "1.7976931348623157E308"),
         (float("nan"), "NaN"),
@@ -45,6 +49,33 @@ def test_known_texts(number, text):
 def test_floats_of_32_bits_have_their_own_shortest_text():
     numbers = pa.array([0.1, 1.4e-45, 3.4028235e38, 16777216.0], pa.float32())
     assert float_text(numbers).to_pylist() == ["0.1", "1.4E-45", "3.4028235E38", "1.6777216E7"]
+
+
+def test_large_integers_in_32_bits_keep_the_digits_that_java_keeps():
+    numbers = pa.array([331719808.0, -3.70305204e11, 1.1e11, 123456789.0, 2.0**62, None], pa.float32())
+    expected = ["3.31719808E8", "-3.70305204E11", "1.09999997E11", "1.23456792E8", "4.611686E18", None]
+    assert float_text(numbers).to_pylist() == expected
+    assert double_of_float(numbers).to_pylist()[:4] == [
+        331719808.0,
+        -370305204000.0,
+        109999997000.0,
+        123456792.0,
+    ]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        singles
+        | st.integers(-(2**62), 2**62).map(float).map(lambda x: struct.unpack("f", struct.pack("f", x))[0])
+    )
+)
+def test_doubles_of_floats_are_read_from_the_text(numbers):
+    texts = [java_float_text(x, single=True).replace("Infinity", "inf") for x in numbers]
+    found = double_of_float(pa.array(numbers, pa.float32())).to_pylist()
+    assert [struct.pack("d", x) for x in found if x == x] == [
+        struct.pack("d", float(t)) for t in texts if t != "NaN"
+    ]
 
 
 @settings(max_examples=300, deadline=None)

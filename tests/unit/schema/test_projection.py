@@ -43,7 +43,7 @@ def project(values, found, wanted, mapping=None):
         (pa.int64(), pa.decimal128(38, 18), 5, Decimal(5)),
         (pa.int64(), UTC, 1_000_000, datetime(1970, 1, 1, 0, 0, 1, tzinfo=timezone.utc)),
         (pa.float32(), pa.float64(), 0.1, 0.1),
-        (pa.float32(), pa.string(), 1.1e11, "1.1E11"),
+        (pa.float32(), pa.string(), 1.1e11, "1.09999997E11"),
         (pa.float32(), pa.decimal128(10, 3), 0.1, Decimal("0.100")),
         (pa.float64(), pa.string(), 2.5e7, "2.5E7"),
         (pa.float64(), pa.string(), float("nan"), "NaN"),
