@@ -114,9 +114,7 @@ class _Piece:
     columns: frozenset[str] | None = None
 
 
-def read_records(
-    task: ReadTask, blocks: Sequence[LogBlock], columns: MergeColumns, *, table_schema: pa.Schema
-) -> LogRecords:
+def read_records(task: ReadTask, blocks: Sequence[LogBlock], columns: MergeColumns) -> LogRecords:
     """Decode blocks into events."""
     tables, starts = _decode_data(task, blocks, columns)
     data = pa.concat_tables(tables) if tables else columns.schema.empty_table()

@@ -17,12 +17,15 @@ from drawstring.merge.keys import key_columns, record_keys
 from drawstring.merge.log_records import DATA, EVENT_DELETE, LogRecords, MergeColumns, read_records
 from drawstring.merge.log_scan import blocks_of
 from drawstring.merge.ordering import Index, Mask, greater, normalised
-from drawstring.merge.partial import PartialFold, counts_as_given, fold_partial
+from drawstring.merge.partial import PartialFold, counts_as_given, fold_partial, keeps_newer
+from drawstring.merge.spill import WinnerFile, parted, runs_of
 from drawstring.model.read_task import MergeSpec, ReadTask
 from drawstring.schema.projection import plan_projection
 from drawstring.storage.base import Storage
 
 WINNER_BATCH_ROWS = 65_536
+DEFAULT_MEMORY_BYTES = 512 * 2**20
+"""Bytes of log blocks that are merged in memory; beyond, they are parted by key into temporary files."""
 _BASE_BATCH_ROWS = 1 << 20
 _EVENT_TIME = "EVENT_TIME_ORDERING"
 
@@ -32,16 +35,17 @@ class MergePlan:
     """How to read a merged slice.
 
     - `hidden`: for each row of the base file, whether it is left out.
-    - `winners`: the rows to append, in the requested schema.
+    - `winners`: the rows to append, in the requested schema; `winner_count` is how many, also without columns.
     """
 
     hidden: Mask
     winners: pa.Table
+    winner_count: int
 
     @property
     def row_count(self) -> int:
         """The number of rows of the merged slice."""
-        return len(self.hidden) - self.hidden_count + int(self.winners.num_rows)
+        return len(self.hidden) - self.hidden_count + self.winner_count
 
     @property
     def hidden_count(self) -> int:
@@ -63,7 +67,12 @@ class MergePlan:
 
 
 def build_merge_plan(
-    task: ReadTask, *, storage: Storage, table_schema: pa.Schema, columns: Sequence[str]
+    task: ReadTask,
+    *,
+    storage: Storage,
+    table_schema: pa.Schema,
+    columns: Sequence[str],
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
 ) -> MergePlan:
     """Merge the logs of a slice with its base file's keys.
 
@@ -72,11 +81,17 @@ def build_merge_plan(
         storage: where the files are.
         table_schema: the schema that is read.
         columns: the columns that winners shall have, in order.
+        memory_bytes: bytes of log blocks to hold in memory at once.
 
     Raises:
         CorruptTable: a file is missing or damaged; the error names it.
     """
-    return _Merge(task, storage, table_schema, tuple(columns)).plan(blocks_of(task, storage))
+    merge = _Merge(task, storage, table_schema, tuple(columns))
+    blocks = blocks_of(task, storage)
+    size = sum(block.content_length for block in blocks)
+    if size <= memory_bytes:
+        return merge.plan(merge.read(blocks))
+    return merge.plan_in_parts(blocks, count=-(-2 * size // memory_bytes), memory_bytes=memory_bytes)
 
 
 class _Merge:
@@ -87,26 +102,43 @@ class _Merge:
     ) -> None:
         self._task = task
         self._storage = storage
-        self._table_schema = table_schema
         self._spec = task.merge or MergeSpec("COMMIT_TIME_ORDERING")
         self._columns = MergeColumns.of(task, table_schema, columns)
         self._requested = pa.schema([table_schema.field(name) for name in columns])
 
-    def plan(self, blocks: Sequence[LogBlock]) -> MergePlan:
-        """Merge the records of some blocks."""
-        records = read_records(self._task, blocks, self._columns, table_schema=self._table_schema)
+    def read(self, blocks: Sequence[LogBlock]) -> LogRecords:
+        """Decode some blocks."""
+        return read_records(self._task, blocks, self._columns)
+
+    def plan_in_parts(self, blocks: Sequence[LogBlock], *, count: int, memory_bytes: int) -> MergePlan:
+        """Merge records part by part of their keys, each part with the whole base file."""
+        hidden: Mask = np.zeros(0, dtype=bool)
+        winner_count = 0
+        winners = WinnerFile(self._requested)
+        with parted(runs_of(blocks, memory_bytes // 4), self.read, count=count) as parts:
+            for index in range(count):
+                records = parts.load(index, self._columns.schema.names, len(self._columns.ordering))
+                if records is not None:
+                    plan = self.plan(records)
+                    hidden = plan.hidden | hidden if len(hidden) else plan.hidden
+                    winner_count += plan.winner_count
+                    winners.add(plan.winners)
+        return MergePlan(hidden, winners.finish(), winner_count)
+
+    def plan(self, records: LogRecords) -> MergePlan:
+        """Merge records with the base file."""
         if records.is_partial or self._spec.partial_update_mode:
             return self._partial_plan(records)
         folded = fold(records, by_event_time=self._by_event_time)
         hidden, standing = self._meet_base(records, folded)
-        return MergePlan(hidden, self._winners(records, folded, standing))
+        rows = records.rows[folded.events[standing & (folded.kinds == DATA)]]
+        return MergePlan(hidden, self._winners(records, rows), len(rows))
 
     @property
     def _by_event_time(self) -> bool:
         return self._spec.mode == _EVENT_TIME and bool(self._columns.ordering)
 
-    def _winners(self, records: LogRecords, folded: Folded, standing: Mask) -> pa.Table:
-        rows = records.rows[folded.events[standing & (folded.kinds == DATA)]]
+    def _winners(self, records: LogRecords, rows: Index) -> pa.Table:
         data = records.data.select(self._requested.names)
         if len(rows) == data.num_rows and np.array_equal(rows, np.arange(len(rows))):
             return data
@@ -160,21 +192,21 @@ class _Merge:
         self, records: LogRecords, folded: Folded, batch: pa.RecordBatch, positions: Index, ids: Index
     ) -> Mask:
         """Where the base row's ordering value is greater than that of the logs' event."""
-        later = np.zeros(len(ids), dtype=bool)
         if not self._by_event_time or not len(ids):
-            return later
+            return np.zeros(len(ids), dtype=bool)
         comparable = (folded.kinds[ids] == DATA) | (folded.kinds[ids] == EVENT_DELETE)
         taken = pa.array(positions)
         base = [normalised(values.take(taken)) for values in self._columns.orderings(batch)]
         events = pa.array(folded.events[ids])
         logs = [values.take(events) for values in records.orderings]
-        later = greater(base, logs, size=len(ids)) & comparable
+        later: Mask = greater(base, logs, size=len(ids)) & comparable
         return later
 
     def _partial_plan(self, records: LogRecords) -> MergePlan:
         names = self._requested.names
         partial = fold_partial(records, self._spec, names)
         unmatched = partial.folded.kinds == DATA
+        winner_count = 0
         hidden, merged = [], []
         for batch, positions, ids in self._matches(records, self._base_schema(names)):
             later = self._base_is_later(records, partial.folded, batch, positions, ids)
@@ -183,12 +215,14 @@ class _Merge:
             mask[positions[is_data | ~later]] = True
             hidden.append(mask)
             unmatched[ids] = False
+            winner_count += int(np.count_nonzero(is_data))
             merged.append(
                 self._merged(records, partial, batch, positions[is_data], ids[is_data], later[is_data])
             )
         merged.append(self._alone(records, partial, np.flatnonzero(unmatched)))
+        winner_count += int(np.count_nonzero(unmatched))
         winners = pa.concat_tables(merged)
-        return MergePlan(np.concatenate(hidden) if hidden else np.zeros(0, dtype=bool), winners)
+        return MergePlan(np.concatenate(hidden) if hidden else np.zeros(0, dtype=bool), winners, winner_count)
 
     def _merged(
         self,
@@ -205,7 +239,8 @@ class _Merge:
             base = batch.column(name).take(pa.array(positions))
             logged = partial.has_value(name, ids)
             base_given = counts_as_given(base, self._spec)
-            from_logs = np.where(base_is_later, logged & ~base_given, logged)
+            base_first = base_is_later & (not keeps_newer(name, self._spec))
+            from_logs = np.where(base_first, logged & ~base_given, logged)
             rows = np.where(
                 from_logs, partial.sources[name][ids], records.data.num_rows + np.arange(len(ids))
             )

@@ -18,6 +18,9 @@ from drawstring.merge.log_records import COMMIT_DELETE, DATA, Kinds, LogRecords,
 from drawstring.merge.ordering import Index, Mask, greater
 from drawstring.model.read_task import MergeSpec
 
+_META_COLUMNS = frozenset(
+    f"_hoodie_{name}" for name in ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")
+)
 IGNORE_DEFAULTS, FILL_UNAVAILABLE = "IGNORE_DEFAULTS", "FILL_UNAVAILABLE"
 
 
@@ -50,6 +53,11 @@ def counts_as_given(values: pa.Array | pa.ChunkedArray, spec: MergeSpec) -> Mask
     return np.ones(len(values), dtype=bool)
 
 
+def keeps_newer(column: str, spec: MergeSpec) -> bool:
+    """Whether the column comes from the newer record even where the older one wins."""
+    return spec.meta_from_newer and column in _META_COLUMNS
+
+
 def fold_partial(records: LogRecords, spec: MergeSpec, columns: Sequence[str]) -> PartialFold:
     """Fold records column by column, for the given columns."""
     fold = _Fold(records, spec, columns)
@@ -74,6 +82,7 @@ class _Fold:
     def __init__(self, records: LogRecords, spec: MergeSpec, columns: Sequence[str]) -> None:
         key_count = len(records.keys)
         self._records = records
+        self._spec = spec
         self._by_event_time = spec.mode == "EVENT_TIME_ORDERING" and bool(records.orderings)
         self.kinds: Kinds = np.zeros(key_count, dtype=np.int8)
         self.events: Index = np.full(key_count, -1, dtype=np.int64)
@@ -133,5 +142,6 @@ class _Fold:
         result = np.where(wins & is_data & ~over_data, fresh, old)
         result = np.where(wins & is_data & over_data & new_given, rows, result)
         result = np.where(wins & ~is_data, -1, result)
-        result = np.where(~wins & is_data & over_data & ~old_given & new_given, rows, result)
+        yields = keeps_newer(name, self._spec) | ~old_given
+        result = np.where(~wins & is_data & over_data & yields & new_given, rows, result)
         source[keys] = result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +45,8 @@ def read_task(
     Raises:
         CorruptTable: a file is missing or damaged; the error names file, partition and instant.
     """
-    needed = _needed(task, table_schema, columns, predicate)
+    # One column at least: batches without any do not survive every step with their number of rows.
+    needed = _needed(task, table_schema, columns, predicate) or table_schema.names[:1]
     requested = pa.schema([table_schema.field(name) for name in needed])
     for batch in _rows(task, storage, table_schema, requested, batch_rows):
         kept = _kept(_with_partition_values(batch, task), task, predicate)
@@ -60,7 +62,8 @@ def merge_plan_for(
     if not task.partition_values:
         return plan
     batches = [_with_partition_values(batch, task) for batch in plan.winners.to_batches()]
-    return MergePlan(plan.hidden, pa.Table.from_batches(batches, schema=plan.winners.schema))
+    winners = pa.Table.from_batches(batches, schema=plan.winners.schema)
+    return replace(plan, winners=winners)
 
 
 def _needed(
