@@ -188,6 +188,8 @@ def _read_again(spark: SparkSession, arguments: argparse.Namespace, name: str) -
         asked=asked,
     )
     expected["newer"] = _differences(expected, answer)
+    if answer["schema"] != expected["schema"]:
+        expected["newer_schema"] = answer["schema"]
     expected = without_unanswered(_answered(expected, answer))
     pack(bench.path, into=arguments.into, name=name, expected={**expected, "rows": store.rows})
 

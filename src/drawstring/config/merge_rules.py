@@ -16,7 +16,7 @@ _STRATEGIES = {
     "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5": EVENT_TIME,
     "ce9acb64-bde0-424c-9b91-f6ebba25356d": COMMIT_TIME,
 }
-_DEBEZIUM_DELETE = {"delete_field": "_change_operation_type", "delete_marker": "d"}
+_DEBEZIUM = MergeSpec(EVENT_TIME, delete_field="_change_operation_type", delete_marker="d")
 _UNAVAILABLE = "__debezium_unavailable_value"
 
 PAYLOADS: Mapping[str, MergeSpec] = {
@@ -30,10 +30,13 @@ PAYLOADS: Mapping[str, MergeSpec] = {
         COMMIT_TIME, partial_update_mode="IGNORE_DEFAULTS"
     ),
     "AWSDmsAvroPayload": MergeSpec(COMMIT_TIME, delete_field="Op", delete_marker="D"),
-    "PostgresDebeziumAvroPayload": MergeSpec(
-        EVENT_TIME, ("_event_lsn",), "FILL_UNAVAILABLE", _UNAVAILABLE, **_DEBEZIUM_DELETE
+    "PostgresDebeziumAvroPayload": replace(
+        _DEBEZIUM,
+        ordering_fields=("_event_lsn",),
+        partial_update_mode="FILL_UNAVAILABLE",
+        unavailable_value=_UNAVAILABLE,
     ),
-    "MySqlDebeziumAvroPayload": MergeSpec(EVENT_TIME, ("_event_bin_file", "_event_pos"), **_DEBEZIUM_DELETE),
+    "MySqlDebeziumAvroPayload": replace(_DEBEZIUM, ordering_fields=("_event_bin_file", "_event_pos")),
 }
 """What Hudi's own payload classes mean, by simple class name."""
 
