@@ -1,0 +1,292 @@
+"""Base files: Arrow rows in, Parquet files with Hudi's columns and their write statistics out."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from drawstring.config.write_options import FileOptions
+from drawstring.model.commit_metadata import WriteStat
+from drawstring.model.file_names import base_file_name, join_path
+from drawstring.schema.meta_columns import (
+    COMMIT_SEQNO,
+    COMMIT_TIME,
+    FILE_NAME,
+    META_COLUMNS,
+    PARTITION_PATH,
+    RECORD_KEY,
+    strip_meta_columns,
+)
+from drawstring.schema.projection import Projection, plan_projection
+from drawstring.storage.base import Storage
+from drawstring.write.keys import check_keys, check_partition_path
+from drawstring.write.markers import CREATE, Markers
+
+ROW_GROUP_BYTES = 32 << 20
+"""Arrow bytes that are collected before a row group is written."""
+TASK_BYTES = 256 << 20
+"""Arrow bytes that one task holds back at most, over all partitions."""
+OPEN_FILES = 128
+"""Files that one task keeps open at most."""
+
+_UNIQUE = (COMMIT_SEQNO, RECORD_KEY)
+
+
+@dataclass(frozen=True)
+class WriteContext:
+    """What every file of one write has in common; travels to executors.
+
+    `schema` is that of the files: meta columns first, then the table's.
+    """
+
+    storage: Storage
+    requested_time: str
+    schema: pa.Schema
+    files: FileOptions
+    key_fields: tuple[str, ...] = ()
+
+    @property
+    def data_schema(self) -> pa.Schema:
+        """The table's own columns."""
+        return strip_meta_columns(self.schema)
+
+
+@dataclass
+class TaskContext:
+    """One task attempt: its write token, and a row counter for sequence numbers."""
+
+    partition: int
+    stage: int = 0
+    attempt: int = 0
+    rows: int = 0
+
+    @property
+    def write_token(self) -> str:
+        """The part of file names that tells attempts apart."""
+        return f"{self.partition}-{self.stage}-{self.attempt}"
+
+    def sequence_numbers(self, requested_time: str, count: int) -> pa.Array:
+        """Return the next sequence numbers, unique within the instant."""
+        numbers = pc.cast(pa.array(np.arange(self.rows, self.rows + count)), pa.string())
+        self.rows += count
+        return pc.binary_join_element_wise(f"{requested_time}_{self.partition}_", numbers, "")
+
+
+class BaseFileWriter:
+    """Writes one base file; rows come with all columns but the file's own name."""
+
+    def __init__(
+        self,
+        context: WriteContext,
+        task: TaskContext,
+        partition_path: str,
+        file_id: str,
+        *,
+        kind: str = CREATE,
+    ) -> None:
+        self._context = context
+        self.partition_path = check_partition_path(partition_path)
+        self.file_id = file_id
+        self.name = base_file_name(file_id, task.write_token, context.requested_time)
+        self._path = join_path(partition_path, self.name)
+        self._kind = kind
+        self._sink: Any = None
+        self._writer: Any = None
+        self.rows = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the file exists yet."""
+        return self._writer is not None
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return int(self._sink.tell()) if self.is_open else 0
+
+    def write(self, table: pa.Table) -> None:
+        """Write rows as row groups; `_hoodie_file_name` is set here."""
+        if not self.is_open:
+            self._open()
+        position = table.schema.get_field_index(FILE_NAME)
+        named = table.set_column(position, FILE_NAME, constant(self.name, table.num_rows))
+        self._writer.write_table(
+            named.cast(self._file_schema) if named.schema != self._file_schema else named
+        )
+        self.rows += table.num_rows
+
+    def _open(self) -> None:
+        Markers(self._context.storage, self._context.requested_time).add(
+            self.partition_path, self.name, self._kind
+        )
+        self._sink = self._context.storage.open_output(self._path)
+        codec = self._context.files.codec
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            self._file_schema,
+            compression="none" if codec == "uncompressed" else codec.replace("lz4_raw", "lz4"),
+            use_dictionary=[name for name in self._file_schema.names if name not in _UNIQUE],
+            # Readers must not see Arrow's own types: dictionaries are only how constants are handed over.
+            store_schema=False,
+        )
+
+    @property
+    def _file_schema(self) -> pa.Schema:
+        return file_schema(self._context.schema)
+
+    def close(self) -> int:
+        """Finish the file, also when no row was written, and return its size."""
+        if not self.is_open:
+            self._open()
+        self._writer.close()
+        if not self._sink.closed:
+            size = self.size
+            self._sink.close()
+            return size
+        return self._context.storage.stat(self._path).size
+
+    def stat(self, size: int, **facts: Any) -> WriteStat:
+        """Return what a commit says of this file."""
+        return WriteStat(
+            file_id=self.file_id,
+            path=self._path,
+            partition_path=self.partition_path,
+            num_writes=self.rows,
+            file_size=size,
+            **facts,
+        )
+
+
+@dataclass
+class _Partition:
+    """Rows of one partition that are held back, and the file that the next of them go to."""
+
+    path: str
+    prefix: str = field(default_factory=lambda: str(uuid.uuid4()))
+    files: int = 0
+    held: list[pa.RecordBatch] = field(default_factory=list)
+    held_bytes: int = 0
+    writer: BaseFileWriter | None = None
+
+
+class PartitionedWriter:
+    """Writes rows of any partitions, as they come, into new file groups of the target size."""
+
+    def __init__(self, context: WriteContext, task: TaskContext) -> None:
+        self._context, self._task = context, task
+        self._partitions: dict[str, _Partition] = {}
+        self._stats: list[WriteStat] = []
+        self._projection: Projection | None = None
+        self._held_bytes = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take rows whose first columns are record key and partition path."""
+        check_keys(batch, self._context.key_fields)
+        rows = self._with_meta_columns(batch)
+        for path, part in split_by_path(rows):
+            self._hold(path, part)
+
+    def _with_meta_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._projection is None:
+            self._projection = plan_projection(batch.schema, self._context.data_schema)
+        data = self._projection.apply(batch)
+        return with_meta_columns(
+            data, batch.column(RECORD_KEY), batch.column(PARTITION_PATH), self._context, self._task
+        )
+
+    def _hold(self, path: str, batch: pa.RecordBatch) -> None:
+        partition = self._partitions.get(path)
+        if partition is None:
+            partition = self._partitions[path] = _Partition(check_partition_path(path))
+        partition.held.append(batch)
+        size = batch.nbytes
+        partition.held_bytes += size
+        self._held_bytes += size
+        if partition.held_bytes >= ROW_GROUP_BYTES:
+            self._flush(partition)
+        elif self._held_bytes >= TASK_BYTES:
+            self._flush(max(self._partitions.values(), key=lambda p: p.held_bytes))
+
+    def _flush(self, partition: _Partition) -> None:
+        if not partition.held:
+            return
+        if partition.writer is None:
+            file_id = f"{partition.prefix}-{partition.files}"
+            partition.files += 1
+            partition.writer = BaseFileWriter(self._context, self._task, partition.path, file_id)
+        partition.writer.write(pa.Table.from_batches(partition.held).combine_chunks())
+        self._held_bytes -= partition.held_bytes
+        partition.held, partition.held_bytes = [], 0
+        if partition.writer.size >= self._context.files.max_file_size or self._too_many_open():
+            self._finish(partition)
+
+    def _too_many_open(self) -> bool:
+        return sum(p.writer is not None for p in self._partitions.values()) > OPEN_FILES
+
+    def _finish(self, partition: _Partition) -> None:
+        writer = partition.writer
+        if writer is not None:
+            size = writer.close()
+            self._stats.append(writer.stat(size, num_inserts=writer.rows))
+            partition.writer = None
+
+    def close(self) -> list[WriteStat]:
+        """Write what is held back, finish all files and return their statistics."""
+        for partition in self._partitions.values():
+            self._flush(partition)
+            self._finish(partition)
+        return self._stats
+
+
+def file_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema handed to the Parquet writer: constants as dictionaries, else the same."""
+    constants = {COMMIT_TIME, PARTITION_PATH, FILE_NAME}
+    return pa.schema(
+        [f.with_type(pa.dictionary(pa.int32(), pa.string())) if f.name in constants else f for f in schema]
+    )
+
+
+def constant(value: str, count: int) -> pa.Array:
+    """Return a column of one value, as a dictionary, which costs next to nothing to write."""
+    zeros = pa.array(np.zeros(count, dtype=np.int32))
+    return pa.DictionaryArray.from_arrays(zeros, pa.array([value], pa.string()))
+
+
+def with_meta_columns(
+    data: pa.RecordBatch, keys: pa.Array, paths: pa.Array, context: WriteContext, task: TaskContext
+) -> pa.RecordBatch:
+    """Return rows of this write with meta columns in front; the file's name is filled in when it is known."""
+    count = data.num_rows
+    meta = {
+        COMMIT_TIME: constant(context.requested_time, count),
+        COMMIT_SEQNO: task.sequence_numbers(context.requested_time, count),
+        RECORD_KEY: keys.cast(pa.string()) if keys.type != pa.string() else keys,
+        PARTITION_PATH: paths.dictionary_encode(),
+        FILE_NAME: constant("", count),
+    }
+    arrays = [meta[name] for name in META_COLUMNS] + data.columns
+    return pa.RecordBatch.from_arrays(arrays, schema=file_schema(context.schema))
+
+
+def split_by_path(batch: pa.RecordBatch) -> Iterable[tuple[str, pa.RecordBatch]]:
+    """Yield the rows of each partition path, in the order they came."""
+    paths = batch.column(PARTITION_PATH)
+    codes = paths.indices.to_numpy(zero_copy_only=False)
+    if not len(codes):
+        return
+    if (codes == codes[0]).all():
+        yield paths.dictionary[int(codes[0])].as_py(), batch
+        return
+    order = np.argsort(codes, kind="stable")
+    in_order = batch.take(pa.array(order))
+    bounds = np.flatnonzero(np.diff(codes[order])) + 1
+    starts = [0, *bounds.tolist()]
+    for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):
+        yield paths.dictionary[int(codes[order[start]])].as_py(), in_order.slice(start, end - start)

@@ -1,0 +1,92 @@
+"""Rules for record keys and partition paths that hold wherever they are computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from drawstring.config.table_config import TableConfig
+from drawstring.errors import InvalidInput
+from drawstring.schema.meta_columns import META_COLUMNS, RECORD_KEY
+
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+NULL_KEY_PART = "__null__"
+EMPTY_KEY_PART = "__empty__"
+LONGEST_SEGMENT = 255
+ESCAPED_CHARACTERS = "".join(map(chr, range(0x20))) + "\x7f\"#%'*/:=?\\{[]^"
+"""What url-encoded partition values write as %XX."""
+
+
+@dataclass(frozen=True)
+class KeyRule:
+    """How keys and paths are made of columns.
+
+    `prefixed` keys are written `field:value,…`; without `key_fields` keys are generated.
+    """
+
+    key_fields: tuple[str, ...]
+    partition_fields: tuple[str, ...]
+    prefixed: bool
+    hive_style: bool
+    url_encode: bool
+
+
+def key_rule(config: TableConfig, *, key_sample: str | None = None) -> KeyRule:
+    """Return the rule of a table.
+
+    A complex key of one field is written `field:value` by Hudi 1.1 and later, and `value` by some earlier
+    releases: a table that holds keys of the other kind keeps it, else every upsert would duplicate rows.
+    """
+    fields = config.record_key_fields
+    prefixed = len(fields) > 1
+    if len(fields) == 1 and config.key_generator == "COMPLEX":
+        prefixed = key_sample is None or key_sample.startswith(f"{fields[0]}:")
+    return KeyRule(fields, config.partition_fields, prefixed, config.hive_style, config.url_encode)
+
+
+def check_partition_path(path: str) -> str:
+    """Return the path, or raise `InvalidInput` when it would leave its table or could not be a directory."""
+    segments = path.split("/") if path else []
+    if "\0" in path or any(segment in ("", ".", "..") for segment in segments):
+        raise _bad_path(path, "expected no empty segment, no '.' or '..' and no NUL")
+    if segments and segments[0] == ".hoodie":
+        raise _bad_path(path, "'.hoodie' holds the table's own files")
+    if any(len(segment.encode()) > LONGEST_SEGMENT for segment in segments):
+        raise _bad_path(path, f"expected segments of at most {LONGEST_SEGMENT} bytes")
+    return path
+
+
+def _bad_path(path: str, what: str) -> InvalidInput:
+    return InvalidInput(
+        f"The partition path {path[:300]!r} cannot be used: {what}. Correct the partition column, or set "
+        "hoodie.datasource.write.partitionpath.urlencode=true. Nothing was written.",
+        condition="INVALID_PARTITION_PATH",
+        partition_path=path[:300],
+    )
+
+
+def check_keys(batch: pa.RecordBatch, key_fields: tuple[str, ...]) -> None:
+    """Raise `InvalidInput` with an example when a row has no record key."""
+    keys = batch.column(RECORD_KEY)
+    if not keys.null_count:
+        return
+    row = pc.indices_nonzero(keys.is_null())[0].as_py()
+    example = batch.slice(row, 1).to_pylist()[0]
+    raise missing_key(key_fields, example)
+
+
+def missing_key(key_fields: tuple[str, ...], example: dict[str, Any]) -> InvalidInput:
+    """Return the error for a row whose key columns are null or empty."""
+    shown = {name: str(value)[:60] for name, value in example.items() if name not in META_COLUMNS}
+    shown = dict(list(shown.items())[:8])
+    return InvalidInput(
+        f"A row has no record key: its column{'s' if len(key_fields) > 1 else ''} {', '.join(key_fields)} "
+        f"{'are' if len(key_fields) > 1 else 'is'} null or empty, as in {shown}. Fill the key, or choose another "
+        "with hoodie.datasource.write.recordkey.field. Nothing was written.",
+        condition="NULL_RECORD_KEY",
+        columns=list(key_fields),
+        example=shown,
+    )

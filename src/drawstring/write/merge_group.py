@@ -1,0 +1,257 @@
+"""Rewriting a file group: its base file, with incoming rows merged in by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from drawstring.model.commit_metadata import WriteStat
+from drawstring.model.file_group import BaseFile
+from drawstring.schema.meta_columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from drawstring.schema.projection import plan_projection
+from drawstring.write.assignment import Bucket
+from drawstring.write.base_files import (
+    ROW_GROUP_BYTES,
+    BaseFileWriter,
+    TaskContext,
+    WriteContext,
+    file_schema,
+    with_meta_columns,
+)
+from drawstring.write.markers import CREATE, MERGE
+
+DELETED = "_drawstring_deleted"
+_BATCH_ROWS = 1 << 16
+_KEEP, _DROP = -1, -2
+
+
+@dataclass(frozen=True)
+class MergeRules:
+    """How incoming rows meet stored ones.
+
+    - `by_key`: match by record key; otherwise rows are only added (the insert operation).
+    - `combine`: keep one of several incoming rows of one key.
+    - `ordering_fields`: a row replaces another only if it is not older by these; none: the last one wins.
+    """
+
+    by_key: bool = True
+    combine: bool = True
+    ordering_fields: tuple[str, ...] = ()
+
+
+def write_bucket(
+    context: WriteContext, task: TaskContext, bucket: Bucket, incoming: pa.Table, rules: MergeRules
+) -> WriteStat | None:
+    """Write the file of one bucket and return its statistics; None when there is nothing to write.
+
+    Incoming columns: record key, partition path, whether the row deletes, then the table's own (any subset
+    when all rows delete).
+    """
+    rows = _combined(incoming, rules) if rules.combine else incoming
+    if bucket.base_file is None:
+        return _write_new(context, task, bucket, rows)
+    return _rewrite(context, task, bucket, bucket.base_file, rows, rules)
+
+
+def _write_new(context: WriteContext, task: TaskContext, bucket: Bucket, rows: pa.Table) -> WriteStat | None:
+    live = rows.filter(pc.invert(rows.column(DELETED)))
+    if not live.num_rows:
+        return None
+    writer = BaseFileWriter(context, task, bucket.group.partition_path, bucket.group.file_id, kind=CREATE)
+    for chunk in _row_groups(_prepared(context, task, live)):
+        writer.write(chunk)
+    size = writer.close()
+    return writer.stat(size, num_inserts=writer.rows)
+
+
+def _rewrite(
+    context: WriteContext,
+    task: TaskContext,
+    bucket: Bucket,
+    base_file: BaseFile,
+    rows: pa.Table,
+    rules: MergeRules,
+) -> WriteStat | None:
+    decision = _decide(context, base_file, rows, rules)
+    if decision.is_idle:
+        return None
+    prepared = _prepared(context, task, rows)
+    writer = BaseFileWriter(context, task, bucket.group.partition_path, bucket.group.file_id, kind=MERGE)
+    merged = _merged(context, base_file, prepared, decision)
+    for chunk in _row_groups(merged, schema=file_schema(context.schema)):
+        writer.write(chunk)
+    size = writer.close()
+    return writer.stat(
+        size,
+        num_inserts=len(decision.inserts),
+        num_updates=int((decision.source >= 0).sum()),
+        num_deletes=int((decision.source == _DROP).sum()),
+        prev_commit=base_file.instant,
+        prev_base_file=base_file.name,
+    )
+
+
+@dataclass(frozen=True)
+class _Decision:
+    """For each stored row: keep it, drop it, or the number of the incoming row that replaces it."""
+
+    source: np.ndarray
+    inserts: np.ndarray
+
+    @property
+    def is_idle(self) -> bool:
+        return not len(self.inserts) and bool((self.source == _KEEP).all())
+
+
+def _decide(context: WriteContext, base_file: BaseFile, rows: pa.Table, rules: MergeRules) -> _Decision:
+    deleted = rows.column(DELETED).to_numpy()
+    if not rules.by_key:
+        count = _row_count(context, base_file)
+        return _Decision(np.full(count, _KEEP, dtype=np.int64), np.flatnonzero(~deleted))
+    stored = _read(context, base_file, [RECORD_KEY, *rules.ordering_fields])
+    found = pc.index_in(stored.column(RECORD_KEY), rows.column(RECORD_KEY).combine_chunks())
+    source = pc.fill_null(found, _KEEP).to_numpy().astype(np.int64)
+    matched = np.flatnonzero(source >= 0)
+    seen = np.zeros(rows.num_rows, dtype=bool)
+    seen[source[matched]] = True
+    if rules.ordering_fields and len(matched):
+        wins = _wins(rows.take(pa.array(source[matched])), stored.take(pa.array(matched)), rules)
+        source[matched[~wins]] = _KEEP
+        matched = matched[wins]
+    source[matched[deleted[source[matched]]]] = _DROP
+    return _Decision(source, np.flatnonzero(~seen & ~deleted))
+
+
+def _wins(incoming: pa.Table, stored: pa.Table, rules: MergeRules) -> np.ndarray:
+    """Whether each incoming row is not older than the stored one: compared field by field, null lowest."""
+    newer = np.zeros(incoming.num_rows, dtype=bool)
+    equal = np.ones(incoming.num_rows, dtype=bool)
+    all_null = np.ones(incoming.num_rows, dtype=bool)
+    for name in rules.ordering_fields:
+        ours, theirs = incoming.column(name), stored.column(name)
+        ours = ours.cast(theirs.type) if ours.type != theirs.type else ours
+        above = _flags(pc.greater(ours, theirs)) | _flags(pc.and_(ours.is_valid(), theirs.is_null()))
+        same = _flags(pc.equal(ours, theirs)) | _flags(pc.and_(ours.is_null(), theirs.is_null()))
+        newer |= equal & above
+        equal &= same
+        all_null &= _flags(ours.is_null())
+    # A delete without ordering value deletes whatever is stored.
+    wins: np.ndarray = newer | equal | (all_null & _flags(incoming.column(DELETED)))
+    return wins
+
+
+def _flags(values: pa.ChunkedArray) -> np.ndarray:
+    filled = pc.fill_null(values, False)
+    return np.asarray(filled.to_numpy(), dtype=bool)
+
+
+def _combined(rows: pa.Table, rules: MergeRules) -> pa.Table:
+    """Keep one row per key: the highest by ordering, of equal ones the last that came."""
+    keys = rows.column(RECORD_KEY).combine_chunks()
+    if pc.count_distinct(keys, mode="all").as_py() == rows.num_rows:
+        return rows
+    columns: dict[str, pa.ChunkedArray] = {RECORD_KEY: rows.column(RECORD_KEY)}
+    for name in rules.ordering_fields:
+        # Null is lowest: what has a value sorts after what has none.
+        columns |= {f"{name} is set": rows.column(name).is_valid(), name: rows.column(name)}
+    columns["_number"] = pa.chunked_array([np.arange(rows.num_rows)])
+    indices = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns])
+    in_order = keys.take(indices)
+    last = np.ones(len(in_order), dtype=bool)
+    last[:-1] = _flags(pa.chunked_array([pc.not_equal(in_order[:-1], in_order[1:])]))
+    kept = np.sort(indices.to_numpy()[last])
+    return rows.take(pa.array(kept))
+
+
+def _prepared(context: WriteContext, task: TaskContext, rows: pa.Table) -> pa.Table:
+    """Return incoming rows in the files' schema; columns they lack (deletes) are null and never written."""
+    rows = rows.combine_chunks()
+    projection = plan_projection(rows.schema, context.data_schema)
+    batches = [
+        with_meta_columns(
+            projection.apply(batch), batch.column(RECORD_KEY), batch.column(PARTITION_PATH), context, task
+        )
+        for batch in rows.to_batches()
+    ]
+    return pa.Table.from_batches(batches, schema=file_schema(context.schema))
+
+
+def _merged(
+    context: WriteContext, base_file: BaseFile, prepared: pa.Table, decision: _Decision
+) -> Iterator[pa.Table]:
+    start = 0
+    for batch in _stream(context, base_file):
+        source = decision.source[start : start + batch.num_rows]
+        start += batch.num_rows
+        yield _merge_batch(pa.Table.from_batches([batch]), prepared, source)
+    if len(decision.inserts):
+        yield prepared.take(pa.array(decision.inserts))
+
+
+def _merge_batch(stored: pa.Table, prepared: pa.Table, source: np.ndarray) -> pa.Table:
+    if (source == _KEEP).all():
+        return stored
+    replaced = np.flatnonzero(source >= 0)
+    rows = np.arange(len(source))
+    rows[replaced] = len(source) + np.arange(len(replaced))
+    both = stored
+    if len(replaced):
+        both = pa.concat_tables([stored, prepared.take(pa.array(source[replaced]))]).unify_dictionaries()
+    return both.combine_chunks().take(pa.array(rows[source != _DROP]))
+
+
+def _stream(context: WriteContext, base_file: BaseFile) -> Iterator[pa.RecordBatch]:
+    schema = file_schema(context.schema)
+    with context.storage.open(base_file.path) as source:
+        file = pq.ParquetFile(source)
+        projection = plan_projection(file.schema_arrow, context.schema)
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=projection.file_columns):
+            rows = projection.apply(batch)
+            arrays = [
+                column.dictionary_encode() if pa.types.is_dictionary(target.type) else column
+                for column, target in zip(rows.columns, schema, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _read(context: WriteContext, base_file: BaseFile, columns: list[str]) -> pa.Table:
+    wanted = pa.schema([context.schema.field(name) for name in columns])
+    with context.storage.open(base_file.path) as source:
+        file = pq.ParquetFile(source)
+        projection = plan_projection(file.schema_arrow, wanted)
+        batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=projection.file_columns)
+        return pa.Table.from_batches([projection.apply(batch) for batch in batches], schema=wanted)
+
+
+def _row_count(context: WriteContext, base_file: BaseFile) -> int:
+    with context.storage.open(base_file.path) as source:
+        return int(pq.read_metadata(source).num_rows)
+
+
+def _row_groups(tables: Iterator[pa.Table] | pa.Table, schema: pa.Schema | None = None) -> Iterator[pa.Table]:
+    """Gather rows into tables of the size of a row group."""
+    if isinstance(tables, pa.Table):
+        per_group = max(1, int(tables.num_rows * ROW_GROUP_BYTES / max(tables.nbytes, 1)))
+        for start in range(0, tables.num_rows, per_group):
+            yield tables.slice(start, per_group)
+        return
+    held: list[pa.Table] = []
+    size = 0
+    for table in tables:
+        held.append(table)
+        size += table.nbytes
+        if size >= ROW_GROUP_BYTES:
+            yield pa.concat_tables(held).unify_dictionaries()
+            held, size = [], 0
+    if held:
+        yield pa.concat_tables(held).unify_dictionaries()
+
+
+def incoming_columns(data_columns: list[str]) -> list[str]:
+    """Return the order of columns in which a bucket's rows are handed over."""
+    return [RECORD_KEY, PARTITION_PATH, DELETED, *[c for c in data_columns if c not in META_COLUMNS]]
