@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -192,13 +195,27 @@ def _by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Tabl
 
 
 def _collect_stats(df: DataFrame, run: Any) -> list[WriteStat]:
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _worker_interpreter(df.sparkSession):
         warnings.simplefilter("ignore", FutureWarning)
         try:
             rows = df.mapInArrow(run, _STAT_SCHEMA).collect()
         except Exception as error:
             raise as_drawstring_error(error) or error from None
     return [_stat(row[0]) for row in rows]
+
+
+@contextmanager
+def _worker_interpreter(spark: SparkSession) -> Iterator[None]:
+    """Let tasks run with the configured interpreter, or locally with this one: the default is any python3."""
+    context = spark.sparkContext
+    before = context.pythonExec
+    configured = context.getConf().get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
+    local = sys.executable if context.master.startswith("local") else before
+    context.pythonExec = configured or local
+    try:
+        yield
+    finally:
+        context.pythonExec = before
 
 
 def as_drawstring_error(error: BaseException) -> DrawstringError | None:
