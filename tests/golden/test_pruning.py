@@ -1,0 +1,59 @@
+"""A filtered read returns what filtering a plain read returns, whatever the plan skipped."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import drawstring
+from drawstring.predicates.arrow_filter import filter_batch
+from drawstring.predicates.ast import And, Column, Comparison, IsNull, Literal, Not
+from tests.golden import harness
+
+
+@pytest.mark.parametrize("name", harness.table_names())
+def test_filtered_reads_equal_filtered_rows(name, golden_path):
+    options = next((read.options for read in harness.reads_of(name)), {})
+    table = drawstring.open_table(golden_path(name), options=options)
+    for query_type in ("snapshot", "read_optimized") if "_mor_" in name else ("snapshot",):
+        snapshot = table.snapshot(query_type=query_type)
+        plain = snapshot.scan().to_arrow()
+        for predicate in _predicates(plain):
+            found = snapshot.scan().where(predicate).to_arrow()
+            expected = pa.Table.from_batches(
+                [filter_batch(batch, predicate) for batch in plain.to_batches()], schema=plain.schema
+            )
+            assert _bag(found) == _bag(expected), f"{name} {query_type} {predicate}"
+
+
+def test_the_index_and_footers_skip_slices(golden_path):
+    table = drawstring.open_table(golden_path("v9_mor_column_stats"))
+    plan = table.snapshot().scan().where("id = 13").plan()
+    assert plan.skipped.slices_skipped > plan.skipped.slices // 2
+    assert set(plan.skipped.reasons) == {"column statistics"}
+    unindexed = drawstring.open_table(golden_path("v9_cow_two_level"))
+    assert set(unindexed.snapshot().scan().where("id = 1").plan().skipped.reasons) == {"footer"}
+    switched_off = drawstring.open_table(
+        golden_path("v9_mor_column_stats"), options={"hoodie.enable.data.skipping": "false"}
+    )
+    assert switched_off.snapshot().scan().where("id = 13").plan().skipped.slices_skipped == 0
+
+
+def _predicates(plain: pa.Table):
+    """For each primitive column: its null rows, one of its values, what is below, and a pair with the key."""
+    key = Column(("_hoodie_record_key" if "_hoodie_record_key" in plain.schema.names else "s",))
+    for field in plain.schema:
+        if pa.types.is_nested(field.type) or field.name.startswith("_hoodie_file"):
+            continue
+        column = Column((field.name,))
+        values = [value for value in plain.column(field.name).to_pylist() if value is not None]
+        yield IsNull(column)
+        for value in values[:1]:
+            yield Comparison("=", column, Literal(value))
+            yield Comparison("<", column, Literal(value))
+        for value in values[-1:]:
+            yield And((Comparison(">=", column, Literal(value)), Not(Comparison("=", key, Literal("5")))))
+
+
+def _bag(table: pa.Table) -> list[str]:
+    return sorted(map(repr, table.to_pylist()))
