@@ -47,6 +47,17 @@ def block_rows(content: pa.Buffer) -> Rows:
     return Rows(count, records)
 
 
+def block_schema(schema_json: str | None) -> pa.Schema:
+    """The Arrow schema of a data block's records, from the Avro schema in its header."""
+    try:
+        schema = arrow_schema_from_avro(schema_json or "null")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _unreadable(f"its schema makes no sense ({type(error).__name__}: {error})") from error
+    if not schema.names:
+        raise _unreadable("its schema has no fields")
+    return schema
+
+
 def decode_blocks(
     schema_json: str, contents: Sequence[pa.Buffer], *, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
@@ -64,7 +75,7 @@ def decode_blocks(
         CorruptTable: the bytes are not records of that schema.
     """
     parts = [block_rows(content) for content in contents]
-    schema = _wanted(arrow_schema_from_avro(schema_json), columns)
+    schema = _wanted(block_schema(schema_json), columns)
     try:
         yield from _decode_native(json.loads(schema_json), schema, parts)
     except NativeDecodeError as native_error:

@@ -180,6 +180,7 @@ class LogScan:
     """Everything found in one log file, in file order."""
 
     path: str
+    size: int
     blocks: tuple[LogBlock, ...]
     corrupt_regions: tuple[CorruptRegion, ...]
 
@@ -203,7 +204,7 @@ def scan_log_file(storage: Storage, path: str) -> LogScan:
             end = _find_magic(source, offset + 1)
             regions.append(_corrupt_region(source, offset, end, problem))
         offset = end
-    return LogScan(path, tuple(blocks), tuple(regions))
+    return LogScan(path, source.size, tuple(blocks), tuple(regions))
 
 
 class _BadFraming(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from drawstring.errors import CorruptTable, UnsupportedTable
+from drawstring.errors import CorruptTable, IncompatibleSchema, UnsupportedTable
 from drawstring.model.file_group import BaseFile, LogFile
 
 
@@ -31,9 +31,9 @@ def blaming(file: BaseFile | LogFile, partition: str, *, instant: str = "") -> I
             condition=error.condition,
             **{**error.fields, **facts},
         ) from error
-    except UnsupportedTable as error:
+    except (UnsupportedTable, IncompatibleSchema) as error:
         if "partition" in error.fields:
             raise
-        raise UnsupportedTable(
+        raise type(error)(
             f"In {where}: {error.message}", condition=error.condition, **{**error.fields, **facts}
         ) from error

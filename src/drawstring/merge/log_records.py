@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from drawstring.errors import CorruptTable
-from drawstring.formats.avro import block_rows, decode_blocks
+from drawstring.formats.avro import block_rows, block_schema, decode_blocks
 from drawstring.formats.delete_blocks import decode_delete_block
 from drawstring.formats.log_blocks import BlockType, LogBlock
 from drawstring.formats.parquet import ParquetSource
@@ -25,7 +25,6 @@ from drawstring.merge.keys import deleted_keys, key_columns, record_keys
 from drawstring.merge.ordering import Index, Mask, as_column, normalised
 from drawstring.model.file_group import LogFile
 from drawstring.model.read_task import ReadTask
-from drawstring.schema.avro_arrow import arrow_schema_from_avro
 from drawstring.schema.projection import plan_projection
 
 DATA, EVENT_DELETE, COMMIT_DELETE = 1, 2, 3
@@ -49,10 +48,10 @@ class MergeColumns:
         """Work out the columns of a task. The schema has the requested ones first."""
         merge = task.merge
         ordering = merge.ordering_fields if merge and merge.mode == "EVENT_TIME_ORDERING" else ()
-        known = [name for name in ordering if _top(name) in table_schema.names]
+        known = [name for name in (_spelled(field, table_schema) for field in ordering) if name]
         wanted = [*columns, *key_columns(task.keys), *map(_top, known)]
         if merge and merge.delete_field and merge.delete_marker:
-            wanted.append(_top(merge.delete_field))
+            wanted.append(_top(_spelled(merge.delete_field, table_schema) or merge.delete_field))
         fields = {
             name: table_schema.field(name) for name in dict.fromkeys(wanted) if name in table_schema.names
         }
@@ -156,15 +155,13 @@ def _decode_avro(
 ) -> list[tuple[list[tuple[int, int]], pa.Table]]:
     first = members[0][1]
     with blaming(_log_of(task, first), task.slice.group.partition_path, instant=first.instant_time):
-        if first.schema_json is None:
-            raise CorruptTable("A data block carries no schema.", condition="LOG_BLOCK_WITHOUT_SCHEMA")
-        plan = plan_projection(arrow_schema_from_avro(first.schema_json), wanted, mapping=mapping)
+        plan = plan_projection(block_schema(first.schema_json), wanted, mapping=mapping)
         contents = [block.content() for _, block in members]
         counts = [
             (index, block_rows(content).count) for (index, _), content in zip(members, contents, strict=True)
         ]
         try:
-            decoded = decode_blocks(first.schema_json, contents, columns=plan.file_columns)
+            decoded = decode_blocks(first.schema_json or "", contents, columns=plan.file_columns)
             batches = [plan.apply(batch) for batch in decoded]
         except CorruptTable:
             if len(members) == 1:
@@ -208,19 +205,22 @@ def _data_piece(task: ReadTask, data: pa.Table, start: int, columns: MergeColumn
     if deleted is not None:
         kinds[deleted] = EVENT_DELETE
         kinds[deleted & _without_ordering(stored, len(data))] = COMMIT_DELETE
-    assigned = _assigned(block) if block.is_partial else None
+    assigned = _assigned(task, block, columns.schema) if block.is_partial else None
     rows = np.arange(start, start + len(data), dtype=np.int64)
     return _Piece(keys, kinds, rows, [normalised(values) for values in stored], assigned)
 
 
-def _assigned(block: LogBlock) -> frozenset[str]:
-    return frozenset(arrow_schema_from_avro(block.schema_json or "").names)
+def _assigned(task: ReadTask, block: LogBlock, wanted: pa.Schema) -> frozenset[str]:
+    """The columns that a partial block has values for, as the table names them."""
+    mapping = task.mapping_for(block.path, block.instant_time)
+    plan = plan_projection(block_schema(block.schema_json), wanted, mapping=mapping)
+    return frozenset(wanted.names) - frozenset(plan.missing_columns)
 
 
 def _deleted(task: ReadTask, data: pa.Table) -> Mask | None:
     """Where data rows stand for deletes; None when nowhere."""
     found: list[Mask] = []
-    for name, test in _delete_tests(task):
+    for name, test in _delete_tests(task, data.schema):
         if _top(name) not in data.schema.names:
             continue
         values = _one(_nested(data, name))
@@ -229,7 +229,7 @@ def _deleted(task: ReadTask, data: pa.Table) -> Mask | None:
     return np.logical_or.reduce(found) if found else None
 
 
-def _delete_tests(task: ReadTask) -> list[tuple[str, Any]]:
+def _delete_tests(task: ReadTask, schema: pa.Schema) -> list[tuple[str, Any]]:
     tests: list[tuple[str, Any]] = [
         (
             _IS_DELETED,
@@ -240,7 +240,12 @@ def _delete_tests(task: ReadTask) -> list[tuple[str, Any]]:
     merge = task.merge
     if merge and merge.delete_field and merge.delete_marker:
         marker = merge.delete_marker
-        tests.append((merge.delete_field, lambda values: pc.equal(values.cast(pa.string()), marker)))
+        tests.append(
+            (
+                _spelled(merge.delete_field, schema) or merge.delete_field,
+                lambda values: pc.equal(values.cast(pa.string()), marker),
+            )
+        )
     return tests
 
 
@@ -316,6 +321,15 @@ def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], type=column.type)
+
+
+def _spelled(path: str, schema: pa.Schema) -> str | None:
+    """A dotted path with its first part as the schema spells it; None when it has no such column."""
+    head = _top(path)
+    alike = [name for name in schema.names if name == head] or [
+        name for name in schema.names if name.lower() == head.lower()
+    ]
+    return alike[0] + path[len(head) :] if alike else None
 
 
 def _top(path: str) -> str:

@@ -38,8 +38,15 @@ def blocks_of(task: ReadTask, storage: Storage) -> list[LogBlock]:
 
 def _sound_blocks(task: ReadTask, storage: Storage, log: LogFile) -> Sequence[LogBlock]:
     scan = scan_log_file(storage, log.path)
+    if scan.size < log.size:
+        raise CorruptTable(
+            f"Only {scan.size} bytes are there, {log.size} were committed.",
+            condition="LOG_FILE_CUT",
+            expected=log.size,
+            found=scan.size,
+        )
     for region in scan.corrupt_regions:
-        if _is_damage(task, region):
+        if _is_damage(task, region, log.size):
             raise CorruptTable(
                 f"The {region.length} bytes at {region.offset} are no log block: {region.reason}.",
                 condition="CORRUPT_LOG_BLOCK",
@@ -50,11 +57,12 @@ def _sound_blocks(task: ReadTask, storage: Storage, log: LogFile) -> Sequence[Lo
     return scan.blocks
 
 
-def _is_damage(task: ReadTask, region: CorruptRegion) -> bool:
+def _is_damage(task: ReadTask, region: CorruptRegion, committed_size: int) -> bool:
+    """Whether committed bytes are lost; the size that commits know is 0 where nobody told it."""
     if region.instant is not None and not task.counts_block(region.instant):
         return False
     committed = None if task.valid_instants is None else {region.instant or ""}
-    return region.is_damage(committed)
+    return region.is_damage(committed, committed_size=committed_size or None)
 
 
 def _rolled_back(collected: list[LogBlock], command: LogBlock, task: ReadTask) -> list[LogBlock]:

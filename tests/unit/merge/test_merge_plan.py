@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -233,7 +234,26 @@ def test_a_torn_block_of_a_writer_that_died_is_passed_over():
     good = made.data_block([row("a", 2, 2)], instant(2))
     torn = made.data_block([row("a", 3, 3)], instant(3))
     made.log(good + torn[:-20], written=instant(1))
+    made.logs[0] = replace(made.logs[0], size=0)
     assert read(made, valid_instants=frozenset({instant(1), instant(2)})) == [("a", 2, "x", 2)]
+
+
+def test_what_follows_the_committed_bytes_is_passed_over():
+    made = Slice().base([row("a", 1, 1)]).upsert([row("a", 2, 2)])
+    content = made.storage.read(made.logs[0].path)
+    for tail in (content[:-20], content[:30], b"garbage", bytes(100)):
+        made.storage.write(made.logs[0].path, content + tail)
+        assert read(made) == [("a", 2, "x", 2)]
+
+
+def test_a_log_file_that_lost_its_end_is_named():
+    made = Slice().base([row("a", 1, 1)])
+    block = made.data_block([row("a", 2, 2)], instant(2))
+    made.log(block + made.delete_block({"a": None}, instant(2)), written=instant(2))
+    made.storage.write(made.logs[0].path, block)
+    with pytest.raises(CorruptTable, match="were committed") as caught:
+        read(made)
+    assert caught.value.fields["path"] == made.logs[0].path
 
 
 def test_unknown_commands_are_refused_by_name():
