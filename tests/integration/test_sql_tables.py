@@ -82,6 +82,20 @@ def test_drop_purge_removes_the_files_of_an_external_table(spark, name, tmp_path
     assert not spark.catalog.tableExists(name)
 
 
+def test_table_over_an_existing_location_takes_its_columns(spark, name, tmp_path, query):
+    folder = str(tmp_path / "written")
+    frame = spark.createDataFrame([(1, "a", "x")], "id INT, p STRING, value STRING")
+    options = {"hoodie.table.name": "written", "hoodie.datasource.write.recordkey.field": "id"}
+    options["hoodie.datasource.write.partitionpath.field"] = "p"
+    frame.write.format("hudi").options(**options).save(folder)
+    spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{folder}'")
+    assert query(f"SELECT id, p, value FROM {name}") == [(1, "a", "x")]
+    spark.sql(f"INSERT INTO {name} VALUES (2, 'b', 'y')")
+    assert query(f"SELECT id, p, value FROM {name}") == [(1, "a", "x"), (2, "b", "y")]
+    rows = spark.sql(f"SHOW PARTITIONS {name}").collect()
+    assert [row.partition for row in rows] == ["p=a", "p=b"]
+
+
 def test_statement_that_contradicts_the_existing_table_is_refused(spark, name, tmp_path):
     folder = str(tmp_path / "there")
     create(spark, name, more=f"LOCATION '{folder}'")

@@ -10,6 +10,7 @@ from drawstring.errors import BridgeError
 from drawstring.spark import wire
 from drawstring.spark.catalog import CATALOG_HANDLERS
 from drawstring.spark.reads import READ_HANDLERS
+from drawstring.spark.writes import write
 
 Handler = Callable[[str], str]
 """From the request's JSON to the reply's."""
@@ -35,7 +36,7 @@ class SparkPlanner:
     def write(self, data: Any, payload: str) -> str:
         """Write a JVM Dataset as `payload` describes."""
         try:
-            return self._write(data, payload)
+            return write(data, self.spark, payload)
         except Exception as error:
             _log.debug("write failed", exc_info=True)
             return wire.error_reply(error)
@@ -48,9 +49,6 @@ class SparkPlanner:
                 kind=kind,
             )
         return self.handlers[kind]
-
-    def _write(self, data: Any, payload: str) -> str:
-        raise BridgeError("Writing is not part of this build.", condition="WRITE_UNAVAILABLE")
 
     class Java:
         """What Py4J needs to pass this object as the trait."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -104,7 +105,7 @@ def _settings(given: Mapping[str, Any], jar: str) -> dict[str, str]:
     """Drawstring's settings beside those already given."""
     defaults = {
         "spark.sql.catalog.spark_catalog": CATALOG,
-        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.python": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }
     settings = {key: value for key, value in defaults.items() if key not in given}
     settings["spark.jars"] = _with(given.get("spark.jars"), jar)
@@ -177,6 +178,8 @@ def _ship_package(spark: SparkSession) -> None:
     context = spark.sparkContext
     environment = {"package_path": str(package_parent()), "package_zip": "", "python": sys.executable}
     environment["python"] = context._conf.get("spark.pyspark.python") or context.pythonExec or sys.executable
+    # PySpark's own workers, which writes run in, start what an environment variable says, else "python3".
+    context.pythonExec = environment["python"]
     if not context.master.startswith("local"):
         archive = package_zip()
         environment["package_zip"] = Path(archive).name
