@@ -1,4 +1,4 @@
-"""Whether the files that commits name are there: a lost file must not pass for older data."""
+"""Whether the files that commits name are there, whole: a lost file must not pass for older data."""
 
 from __future__ import annotations
 
@@ -14,30 +14,34 @@ _STATS_CHECKED = 20_000
 
 
 def check_files_present(state: TableState, max_instant: str | None) -> None:
-    """Raise `CorruptTable` when a file that readers at `max_instant` must see is gone.
+    """Raise `CorruptTable` when a file that readers at `max_instant` must see is gone, or a log was cut.
 
     A listing does not show what is missing: the slice before would be read in its place. So the slices are
     computed once more, as if every file that commits name were there; what they need must be in storage.
     """
-    for partition, names in _named_files(state, max_instant).items():
-        present = {name for name, _ in state.listing.files(partition)}
-        if names <= present:
+    for partition, named in _named_files(state, max_instant).items():
+        present = dict(state.listing.files(partition))
+        if all(present.get(name, -1) >= size for name, size in named.items()):
             continue
-        files = [(name, 0) for name in names | present]
+        files = {**present, **named}.items()
         for found in visible_slices(partition, files, state.visibility(max_instant)):
             for file in _files_of(found):
                 if file.name not in present and not state.storage.exists(file.path):
                     raise _missing(state, file, max_instant)
+                if isinstance(file, LogFile) and present.get(file.name, file.size) < file.size:
+                    raise _cut(state, file, present[file.name])
 
 
-def _named_files(state: TableState, max_instant: str | None) -> dict[str, set[str]]:
-    named: dict[str, set[str]] = defaultdict(set)
+def _named_files(state: TableState, max_instant: str | None) -> dict[str, dict[str, int]]:
+    """The files that the newest commits name and the bytes they vouch for, by partition."""
+    named: dict[str, dict[str, int]] = defaultdict(dict)
     remaining = _STATS_CHECKED
     for instant in reversed(state.timeline.writes_until(max_instant)):
         stats = state.metadata(instant).stats
         for stat in stats:
             if stat.path:
-                named[stat.partition_path].add(stat.name)
+                known = named[stat.partition_path].get(stat.name, 0)
+                named[stat.partition_path][stat.name] = max(known, stat.file_size)
         remaining -= len(stats)
         if remaining <= 0:
             break
@@ -59,4 +63,16 @@ def _missing(state: TableState, file: BaseFile | LogFile, max_instant: str | Non
         path=file.path,
         instant=file.instant,
         as_of=max_instant,
+    )
+
+
+def _cut(state: TableState, file: LogFile, found: int) -> CorruptTable:
+    return CorruptTable(
+        f"The log file {file.path} of {state.storage.root} has {found} bytes, but commits vouch for {file.size}: "
+        "it was cut. Restore it from a copy, or restore the table to a savepoint.",
+        condition="LOG_FILE_CUT",
+        path=file.path,
+        instant=file.instant,
+        found=found,
+        expected=file.size,
     )

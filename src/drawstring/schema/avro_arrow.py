@@ -54,7 +54,12 @@ def arrow_schema_from_avro(schema: str | Mapping[str, Any]) -> pa.Schema:
             f"Expected an Avro schema of type record, found {str(parsed)[:100]!r}.",
             condition="INVALID_AVRO_SCHEMA",
         )
-    struct, _ = _FromAvro().convert(parsed, "", 0)
+    try:
+        struct, _ = _FromAvro().convert(parsed, "", 0)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise CorruptTable(
+            f"An Avro schema cannot be understood: {error!r}.", condition="INVALID_AVRO_SCHEMA"
+        ) from error
     return pa.schema(list(struct))
 
 
