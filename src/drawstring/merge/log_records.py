@@ -32,7 +32,7 @@ DATA, EVENT_DELETE, COMMIT_DELETE = 1, 2, 3
 Kinds = npt.NDArray[np.int8]
 
 _IS_DELETED, _OPERATION = "_hoodie_is_deleted", "_hoodie_operation"
-_DELETING_OPERATIONS = pa.array(["D", "-U"])
+_DELETING_OPERATIONS = ("D", "-U")
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,10 @@ def _delete_tests(task: ReadTask, schema: pa.Schema) -> list[tuple[str, Any]]:
             _IS_DELETED,
             lambda values: values.cast(pa.bool_()) if pa.types.is_boolean(values.type) else pc.equal(0, 1),
         ),
-        (_OPERATION, lambda values: pc.is_in(values.cast(pa.string()), value_set=_DELETING_OPERATIONS)),
+        (
+            _OPERATION,
+            lambda values: pc.is_in(values.cast(pa.string()), value_set=pa.array(_DELETING_OPERATIONS)),
+        ),
     ]
     merge = task.merge
     if merge and merge.delete_field and merge.delete_marker:

@@ -24,9 +24,9 @@ from drawstring.schema.projection import plan_projection
 from drawstring.storage.base import Storage
 
 WINNER_BATCH_ROWS = 65_536
-DEFAULT_MEMORY_BYTES = 512 * 2**20
+DEFAULT_MEMORY_BYTES = 256 * 2**20
 """Bytes of log blocks that are merged in memory; beyond, they are parted by key into temporary files."""
-_BASE_BATCH_ROWS = 1 << 20
+_KEY_BATCH_ROWS, _WIDE_BATCH_ROWS = 1 << 20, 1 << 16
 _EVENT_TIME = "EVENT_TIME_ORDERING"
 
 
@@ -178,7 +178,9 @@ class _Merge:
             ParquetSource(self._storage.open(base.path), base.path) as parquet,
         ):
             plan = plan_projection(parquet.schema, wanted, mapping=self._task.mapping_for(base.path))
-            for found in parquet.batches(plan.file_columns, batch_rows=_BASE_BATCH_ROWS):
+            few = len(wanted) <= 4
+            rows = _KEY_BATCH_ROWS if few else _WIDE_BATCH_ROWS
+            for found in parquet.batches(plan.file_columns, batch_rows=rows):
                 batch = plan.apply(found)
                 index = pc.index_in(record_keys(batch, self._task.keys), value_set=records.keys)
                 positions = np.flatnonzero(np.asarray(index.is_valid()))

@@ -97,8 +97,18 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, MAX_BATCH_ROWS)
 
 
+class _NoPandas:
+    """Hides pandas from this process: pyarrow loads it, for a second or more, as soon as it sees it."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Refuse to find pandas."""
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is not needed here", name=name)
+
+
 def main() -> None:
     """Serve on the standard streams; what anything prints goes to standard error instead."""
+    sys.meta_path.insert(0, _NoPandas())
     requests = os.fdopen(os.dup(0), "rb", buffering=1 << 16)
     replies = os.fdopen(os.dup(1), "wb", buffering=1 << 18)
     os.dup2(2, 1)
