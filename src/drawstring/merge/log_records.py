@@ -55,8 +55,9 @@ class MergeColumns:
         fields = {
             name: table_schema.field(name) for name in dict.fromkeys(wanted) if name in table_schema.names
         }
-        fields.setdefault(_IS_DELETED, pa.field(_IS_DELETED, pa.bool_()))
-        fields.setdefault(_OPERATION, pa.field(_OPERATION, pa.string()))
+        for field in (pa.field(_IS_DELETED, pa.bool_()), pa.field(_OPERATION, pa.string())):
+            known_as = field.name in table_schema.names
+            fields.setdefault(field.name, table_schema.field(field.name) if known_as else field)
         for name in key_columns(task.keys):
             fields.setdefault(name, pa.field(name, pa.string()))
         return cls(pa.schema(fields.values()), tuple(columns), tuple(known))
@@ -230,16 +231,11 @@ def _deleted(task: ReadTask, data: pa.Table) -> Mask | None:
 
 
 def _delete_tests(task: ReadTask, schema: pa.Schema) -> list[tuple[str, Any]]:
-    tests: list[tuple[str, Any]] = [
-        (
-            _IS_DELETED,
-            lambda values: values.cast(pa.bool_()) if pa.types.is_boolean(values.type) else pc.equal(0, 1),
-        ),
-        (
-            _OPERATION,
-            lambda values: pc.is_in(values.cast(pa.string()), value_set=pa.array(_DELETING_OPERATIONS)),
-        ),
-    ]
+    tests: list[tuple[str, Any]] = []
+    if pa.types.is_boolean(schema.field(_IS_DELETED).type):
+        tests.append((_IS_DELETED, lambda values: values))
+    operations = pa.array(_DELETING_OPERATIONS)
+    tests.append((_OPERATION, lambda values: pc.is_in(values.cast(pa.string()), value_set=operations)))
     merge = task.merge
     if merge and merge.delete_field and merge.delete_marker:
         marker = merge.delete_marker

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import struct
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -49,7 +50,7 @@ def wrapped(ordering: Any) -> Any:
         return None
     if isinstance(ordering, tuple):
         return ("ArrayWrapper", {"wrappedValues": [wrapped(value) for value in ordering]})
-    name = {int: "Long", float: "Double", str: "String"}[type(ordering)]
+    name = {int: "Long", float: "Double", str: "String", Decimal: "Decimal"}[type(ordering)]
     return (f"{name}Wrapper", {"value": ordering})
 
 

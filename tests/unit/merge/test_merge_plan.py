@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import datetime as dt
 import random
 from dataclasses import replace
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -119,6 +121,61 @@ def test_rows_flagged_as_deleted():
         [row("a", 2, 6) | {"_hoodie_is_deleted": True}, row("b", 2, 6) | {"_hoodie_is_deleted": False}]
     )
     assert read(made) == [("b", 2, "x", 6)]
+
+
+def test_a_flag_that_is_no_boolean_does_not_delete():
+    schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.string()))
+    made = Slice(schema).base([row("a", 1, 5)]).upsert([row("a", 2, 6) | {"_hoodie_is_deleted": "true"}])
+    assert read(made) == [("a", 2, "x", 6)]
+
+
+@pytest.mark.parametrize(("operation", "expected"), [("D", []), ("-U", []), ("U", [2]), ("I", [2])])
+def test_operations_of_a_changelog(operation, expected):
+    schema = SCHEMA.append(pa.field("_hoodie_operation", pa.string()))
+    made = Slice(schema).base([row("a", 1, 5)]).upsert([row("a", 2, 6) | {"_hoodie_operation": operation}])
+    assert [found[0] for found in read(made, columns=("v",))] == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.float64(), [1.0, 2.0, 3.0]),
+        (pa.string(), ["1", "2", "3"]),
+        (pa.decimal128(12, 4), [Decimal("1.5000"), Decimal("2.5000"), Decimal("10.5000")]),
+        (
+            pa.timestamp("us", tz="UTC"),
+            [dt.datetime(2024, 1, day, tzinfo=dt.timezone.utc) for day in (1, 2, 3)],
+        ),
+        (pa.date32(), [dt.date(2024, 1, day) for day in (1, 2, 3)]),
+        (pa.int32(), [1, 2, 3]),
+    ],
+    ids=str,
+)
+def test_ordering_values_of_many_types(kind, values):
+    schema = SCHEMA.set(SCHEMA.get_field_index("ts"), pa.field("ts", kind))
+    low, middle, high = values
+    made = Slice(schema).base([row(key, 0, middle) for key in "abcd"])
+    made.upsert(
+        [row("a", 1, low), row("b", 1, middle), row("c", 1, high), row("d", 1, high), row("d", 2, low)]
+    )
+    assert read(made, columns=("id", "v")) == [("a", 0), ("b", 1), ("c", 1), ("d", 1)]
+
+
+def test_deletes_carry_ordering_values_in_other_types_than_the_column():
+    moment = dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc)
+    micros = int(moment.timestamp() * 1_000_000)
+    schema = SCHEMA.set(SCHEMA.get_field_index("ts"), pa.field("ts", pa.timestamp("us", tz="UTC")))
+    made = (
+        Slice(schema)
+        .base([row("a", 0, moment), row("b", 0, moment)])
+        .delete({"a": micros - 1, "b": micros + 1})
+    )
+    assert read(made, columns=("id",)) == [("a",)]
+    schema = SCHEMA.set(SCHEMA.get_field_index("ts"), pa.field("ts", pa.decimal128(12, 4)))
+    price = Decimal("2.5000")
+    made = Slice(schema).base([row("a", 0, price), row("b", 0, price)])
+    made.delete({"a": Decimal("2.4999"), "b": Decimal("2.5000")})
+    assert read(made, columns=("id",)) == [("a",)]
 
 
 def test_rolled_back_blocks_do_not_count():
