@@ -151,9 +151,10 @@ class TaskFacts:
         if found.base_file is not None:
             pairs.append((found.base_file.path, found.base_file.instant))
         mappings = {path: self._mapping(instant) for path, instant in pairs}
-        if self.state.config.layout < 2:
+        if self.state.config.layout < 2 or self.state.config.was_upgraded_from_v6:
+            # Logs named by their base instant hold blocks of several schemas; an empty mapping goes by name.
             for log in found.log_files:
-                mappings.update({f"{log.path}@{i}": self._mapping(i) for i in self._valid_instants})
+                mappings.update({f"{log.path}@{i}": self._mapping(i) or () for i in self._valid_instants})
         return {key: mapping for key, mapping in mappings.items() if mapping is not None}
 
     def _mapping(self, instant: str) -> tuple[ColumnMapping, ...] | None:
