@@ -87,3 +87,14 @@ def test_statistics_without_types_are_taken_for_numbers_and_texts_only(golden_pa
     found = index.statistics({"id": pa.int32(), "s": pa.string(), "ts": pa.timestamp("us")}, ["p=a"])
     assert found
     assert all(set(statistics.columns) == {"id", "s"} for statistics in found.values())
+
+
+def test_statistics_of_partitions_hold_for_their_rows(golden_path):
+    state = _state(golden_path("v9_mor_column_stats"))
+    index = ColumnStats.of(state.metadata_table)
+    columns = {"id": pa.int32(), "d": pa.float64(), "dec": pa.decimal128(12, 4)}
+    found = index.partition_statistics(columns, ["a", "b", "c"])
+    assert set(found) == {"a", "b", "c"}
+    assert all(set(statistics.columns) == {"id", "dec"} for statistics in found.values())
+    bounds = {path: (s.columns["id"].lower, s.columns["id"].upper) for path, s in found.items()}
+    assert bounds == {"a": (0, 15), "b": (1, 16), "c": (2, 14)}

@@ -67,6 +67,11 @@ class IncrementalRead:
         return TableSchemas(self.state, None)
 
     @property
+    def reads_newest(self) -> bool:
+        """A range reads files that may since have been replaced."""
+        return False
+
+    @property
     def snapshot_id(self) -> str:
         """Names what is seen."""
         return f"{self.state.timeline.fingerprint}:{self.begin}..{self.end or ''}"

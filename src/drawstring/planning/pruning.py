@@ -17,6 +17,7 @@ from drawstring.view.footer_stats import footer_statistics
 from drawstring.view.statistics import FileStatistics, facts_of_slice
 
 BY_COLUMN_STATS = "column statistics"
+BY_PARTITION_STATS = "partition statistics"
 BY_FOOTER = "footer"
 MAX_FOOTERS = 256
 """How many footers a plan reads; with more files in question, reading them costs more than it saves."""
@@ -35,6 +36,7 @@ class FileSkipping:
     """What file skipping works with.
 
     - `partition_facts`: what a partition path tells for certain.
+    - `reads_newest`: the newest state is read, of which statistics of whole partitions speak.
     - `logs_have_own_files`: each log file has one writer (versions 8 and 9), so that its statistics, which the
       writer stored, speak of all of it.
     """
@@ -44,6 +46,7 @@ class FileSkipping:
     column_stats: ColumnStats | None
     partition_facts: Callable[[str], Facts]
     logs_have_own_files: bool
+    reads_newest: bool = False
     max_footers: int = MAX_FOOTERS
 
     def prune(self, slices: Sequence[FileSlice], predicate: Predicate) -> Pruned:
@@ -52,9 +55,14 @@ class FileSkipping:
         columns = {name: arrow for name, arrow in columns.items() if _has_bounds(arrow)}
         if not columns or not slices or not self._depends_on_files(slices, predicate):
             return Pruned((True,) * len(slices))
-        indexed = self._indexed(slices, columns)
-        is_kept = [not indexed or self._may_match(each, predicate, indexed, {}) for each in slices]
-        reasons = {BY_COLUMN_STATS: is_kept.count(False)}
+        partitions = self._matching_partitions(slices, predicate, columns)
+        is_kept = [each.group.partition_path in partitions for each in slices]
+        reasons = {BY_PARTITION_STATS: is_kept.count(False)}
+        indexed = self._indexed(partitions, columns, any(each.log_files for each in slices))
+        if indexed:
+            for position, each in enumerate(slices):
+                is_kept[position] = is_kept[position] and self._may_match(each, predicate, indexed, {})
+        reasons[BY_COLUMN_STATS] = is_kept.count(False) - reasons[BY_PARTITION_STATS]
         open_questions = [
             position
             for position, each in enumerate(slices)
@@ -64,7 +72,7 @@ class FileSkipping:
             footers = self._footers([slices[position] for position in open_questions], columns)
             for position in open_questions:
                 is_kept[position] = self._may_match(slices[position], predicate, indexed, footers)
-            reasons[BY_FOOTER] = is_kept.count(False) - reasons[BY_COLUMN_STATS]
+            reasons[BY_FOOTER] = is_kept.count(False) - sum(reasons.values())
         return Pruned(tuple(is_kept), {why: count for why, count in reasons.items() if count})
 
     def _depends_on_files(self, slices: Sequence[FileSlice], predicate: Predicate) -> bool:
@@ -72,16 +80,26 @@ class FileSkipping:
         facts = self.partition_facts(slices[0].group.partition_path)
         return any(facts(column) is None for column in columns_of(predicate))
 
+    def _matching_partitions(
+        self, slices: Sequence[FileSlice], predicate: Predicate, columns: Mapping[str, pa.DataType]
+    ) -> frozenset[str]:
+        partitions = frozenset(each.group.partition_path for each in slices)
+        if self.column_stats is None or not self.reads_newest:
+            return partitions
+        known = self.column_stats.partition_statistics(columns, partitions)
+        ruled_out = {
+            path
+            for path, statistics in known.items()
+            if not may_match(predicate, _first_of(self.partition_facts(path), statistics.facts))
+        }
+        return partitions - ruled_out
+
     def _indexed(
-        self, slices: Sequence[FileSlice], columns: Mapping[str, pa.DataType]
+        self, partitions: frozenset[str], columns: Mapping[str, pa.DataType], has_logs: bool
     ) -> Mapping[FileKey, FileStatistics]:
-        if self.column_stats is None:
+        if self.column_stats is None or not partitions:
             return {}
-        return self.column_stats.statistics(
-            columns,
-            {each.group.partition_path for each in slices},
-            find_empty=any(each.log_files for each in slices),
-        )
+        return self.column_stats.statistics(columns, partitions, find_empty=has_logs)
 
     def _may_match(
         self,
@@ -98,8 +116,7 @@ class FileSkipping:
         for log in found.log_files:
             files.append(indexed.get((partition, log.name)) if self.logs_have_own_files else None)
         in_files = facts_of_slice(files, has_logs=bool(found.log_files))
-        by_partition = self.partition_facts(partition)
-        return may_match(predicate, lambda column: by_partition(column) or in_files(column))
+        return may_match(predicate, _first_of(self.partition_facts(partition), in_files))
 
     def _footer_may_tell(
         self, found: FileSlice, columns: Mapping[str, pa.DataType], indexed: Mapping[FileKey, FileStatistics]
@@ -122,6 +139,10 @@ class FileSkipping:
     ) -> Mapping[str, FileStatistics]:
         paths = [each.base_file.path for each in slices if each.base_file is not None]
         return footer_statistics(self.storage, paths, columns)
+
+
+def _first_of(facts: Facts, others: Facts) -> Facts:
+    return lambda column: facts(column) or others(column)
 
 
 def _has_bounds(arrow: pa.DataType) -> bool:

@@ -45,6 +45,11 @@ class ScanSource(Protocol):
         ...
 
     @property
+    def reads_newest(self) -> bool:
+        """Whether the newest state is read, logs merged."""
+        ...
+
+    @property
     def schema(self) -> pa.Schema:
         """The schema of the rows."""
         ...
@@ -204,6 +209,7 @@ class Scan:
             schema=self.source.schema,
             column_stats=ColumnStats.of(state.metadata_table),
             partition_facts=self._partition_facts(),
+            reads_newest=self.source.reads_newest,
             logs_have_own_files=state.config.layout >= 2 and not state.config.was_upgraded_from_v6,
         )
         return skipping.prune([task.slice for task in tasks], self.predicate)

@@ -60,6 +60,11 @@ class Snapshot:
         return found
 
     @property
+    def reads_newest(self) -> bool:
+        """Whether this is the newest state, logs merged."""
+        return self.max_instant is None and self.query_type != READ_OPTIMIZED
+
+    @property
     def snapshot_id(self) -> str:
         """Names what is seen: equal ids see equal rows."""
         return f"{self.state.timeline.fingerprint}:{self.max_instant or ''}:{self.query_type}"

@@ -166,15 +166,19 @@ def _plan_value(name: str, source: pa.Field, wanted: pa.DataType, path: str) -> 
         IDENTITY if source.type == wanted else "cast" if found == wanted else conversion_kind(found, wanted)
     )
     if kind is None:
-        raise IncompatibleSchema(
-            f"Column {path} is {found} in a file but {wanted} is expected, and Hudi allows no such change of "
-            "type. Read the column with its own type, or rewrite the file.",
-            condition="TYPE_CHANGE_NOT_ALLOWED",
-            column=path,
-            found=str(found),
-            expected=str(wanted),
-        )
+        raise _type_change(path, found, wanted)
     return Conversion(name, wanted, kind, source.name, source.type)
+
+
+def _type_change(path: str, found: pa.DataType, wanted: pa.DataType) -> IncompatibleSchema:
+    return IncompatibleSchema(
+        f"Column {path} is {found} in a file but {wanted} is expected, and Hudi allows no such change of "
+        "type. Read the column with its own type, or rewrite the file.",
+        condition="TYPE_CHANGE_NOT_ALLOWED",
+        column=path,
+        found=str(found),
+        expected=str(wanted),
+    )
 
 
 def _plan_element(found: Any, wanted: Any, mapping: Sequence[ColumnMapping], path: str) -> Conversion:
@@ -224,7 +228,17 @@ def _apply(array: pa.Array, plan: Conversion) -> pa.Array:
         return _apply_struct(array, plan)
     if pa.types.is_nested(plan.wanted):
         return _apply_repeated(array, plan)
-    return convert(array, plan.wanted, plan.kind)
+    return _apply_value(array, plan)
+
+
+def _apply_value(array: pa.Array, plan: Conversion) -> pa.Array:
+    """Convert by the plan, or as it needs where a decoder gives another type than the schema promised."""
+    if array.type == plan.wanted:
+        return array
+    kind = plan.kind if array.type == plan.found else conversion_kind(array.type, plan.wanted)
+    if kind is None:
+        raise _type_change(plan.name, array.type, plan.wanted)
+    return convert(array, plan.wanted, kind)
 
 
 def _apply_struct(array: pa.StructArray, plan: Conversion) -> pa.Array:

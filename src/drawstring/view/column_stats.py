@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Context, Decimal
 from typing import Any
@@ -25,6 +26,7 @@ from drawstring.view.metadata_table import UNPARTITIONED, MetadataTable
 from drawstring.view.statistics import FileStatistics, comparable_bounds
 
 INDEX = "column_stats"
+PARTITION_INDEX = "partition_stats"
 MAX_TEXT = 1000
 """Texts this long may have been left out of Parquet's statistics; bounds near it are not trusted."""
 _SEED = 0xFFFFFFFFDABADABA
@@ -81,12 +83,32 @@ class ColumnStats:
                     found.setdefault(key, {})[name] = facts
         return {key: FileStatistics(found.get(key, {}), key in empty) for key in {*found, *empty}}
 
-    def _records(self, column: str, by_hash: Mapping[str, str]) -> dict[FileKey, dict[str, Any]]:
+    def partition_statistics(
+        self, columns: Mapping[str, pa.DataType], partitions: Collection[str]
+    ) -> dict[str, FileStatistics]:
+        """Return what is known of whole partitions as they are now; nothing when writes came meanwhile.
+
+        Any column may have nulls: the counts are sums over files, of which merging may keep any row.
+        """
+        if PARTITION_INDEX not in self._metadata.indexes or self._metadata.is_ahead:
+            return {}
+        by_hash = {_partition_hash(path): path for path in partitions}
+        found: dict[str, dict[str, ColumnFacts]] = {}
+        for name, wanted in columns.items():
+            for (partition, _), record in self._records(name, by_hash, index=PARTITION_INDEX).items():
+                facts = _facts(record, wanted)
+                if facts is not None:
+                    found.setdefault(partition, {})[name] = replace(facts, may_be_null=True)
+        return {partition: FileStatistics(facts) for partition, facts in found.items()}
+
+    def _records(
+        self, column: str, by_hash: Mapping[str, str], *, index: str = INDEX
+    ) -> dict[FileKey, dict[str, Any]]:
         prefixes = [_hash(column)]
         if len(by_hash) <= _FEW_PARTITIONS:
             prefixes = [prefixes[0] + partition for partition in by_hash]
         latest: dict[FileKey, dict[str, Any]] = {}
-        for key, value, schema in self._metadata.records(INDEX, lambda file: _entries(file, prefixes)):
+        for key, value, schema in self._metadata.records(index, lambda file: _entries(file, prefixes)):
             partition = by_hash.get(key[_HASH_CHARACTERS : 2 * _HASH_CHARACTERS])
             record = (
                 decode_record(value, schema).get("ColumnStatsMetadata") if partition is not None else None

@@ -15,6 +15,7 @@ from drawstring.errors import CorruptTable, DrawstringError, UnsupportedTable
 from drawstring.formats.hfile import Entry, HFileReader
 from drawstring.formats.log_blocks import BlockType, LogBlock, scan_log_file
 from drawstring.model.file_group import FileGroupId, FileSlice
+from drawstring.model.instant import Action
 from drawstring.storage.base import Storage
 from drawstring.storage.nested import NestedStorage
 from drawstring.storage.table_properties import read_table_config
@@ -95,6 +96,13 @@ class MetadataTable:
                 continue
             return f"it lacks the write {time}"
         return None if known else "it has no completed write"
+
+    @cached_property
+    def is_ahead(self) -> bool:
+        """Whether it tells of writes that came after the data timeline was pinned."""
+        newest = max((i.requested_time for i in self._data_timeline.ascending_instants), default="")
+        synchronised = (i for i in self._timeline.completed_writes if i.action is Action.DELTACOMMIT)
+        return any(instant.requested_time > newest for instant in synchronised)
 
     @cached_property
     def _files(self) -> dict[str, list[tuple[str, int]]]:
@@ -205,6 +213,9 @@ def open_metadata_table(storage: Storage, config: TableConfig, timeline: Timelin
 
 
 def _merge(known: FileSizes, newer: FileSizes) -> None:
+    if not known and None not in newer.values():
+        known.update(newer)
+        return
     for name, size in newer.items():
         if size is None:
             known.pop(name, None)

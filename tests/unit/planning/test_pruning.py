@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice, LogFile
-from drawstring.planning.pruning import BY_COLUMN_STATS, BY_FOOTER, FileSkipping
+from drawstring.planning.pruning import BY_COLUMN_STATS, BY_FOOTER, BY_PARTITION_STATS, FileSkipping
 from drawstring.predicates.arrow_filter import filter_batch
 from drawstring.predicates.evaluate import ColumnFacts, facts_of_values
 from drawstring.predicates.parse import parse
@@ -39,11 +39,15 @@ def write_base(storage, rows, schema=SCHEMA, partition="a", **options):
 
 
 class FakeColumnStats:
-    def __init__(self, found):
+    def __init__(self, found, of_partitions=None):
         self.found = found
+        self.of_partitions = of_partitions or {}
 
     def statistics(self, columns, partitions, *, find_empty=True):
         return self.found
+
+    def partition_statistics(self, columns, partitions):
+        return self.of_partitions
 
 
 def skipping(storage, *, column_stats=None, schema=SCHEMA, own_files=True, **more):
@@ -136,6 +140,17 @@ def test_the_index_counts_before_footers(storage):
     stats = FakeColumnStats({("a", found.base_file.name): facts(1, 1)})
     pruned = skipping(storage, column_stats=stats).prune([found], parse("n = 9"))
     assert pruned.reasons == {BY_COLUMN_STATS: 1}
+
+
+def test_statistics_of_a_partition_rule_all_its_slices_out_of_the_newest_state_only(storage):
+    slices = [write_base(storage, [row(1)], partition=path) for path in ("a", "b")]
+    stats = FakeColumnStats({}, {"a": facts(1, 5)})
+    newest = skipping(storage, column_stats=stats, reads_newest=True, max_footers=0)
+    assert newest.prune(slices, parse("n = 9")).is_kept == (False, True)
+    assert newest.prune(slices, parse("n = 9")).reasons == {BY_PARTITION_STATS: 1}
+    assert newest.prune(slices, parse("n = 3")).is_kept == (True, True)
+    earlier = skipping(storage, column_stats=stats, max_footers=0)
+    assert earlier.prune(slices, parse("n = 9")).is_kept == (True, True)
 
 
 def test_nan_is_greater_than_any_upper_bound(storage):

@@ -234,3 +234,12 @@ def test_any_slice_of_nested_rows_projects_like_the_rows(rows, data):
     batch = plan.apply(pa.record_batch([array], ["c"]))
     batch.validate(full=True)
     assert batch.column("c").to_pylist() == rows[start:]
+
+
+def test_a_decoder_may_give_another_type_than_the_schema_promised():
+    plan = plan_projection(pa.schema([("c", UTC)]), pa.schema([("c", UTC)]))
+    moment = datetime(2024, 1, 1, tzinfo=timezone.utc)
+    batch = pa.record_batch([pa.array([moment], pa.timestamp("ms", tz="UTC"))], ["c"])
+    assert plan.apply(batch).column("c").to_pylist() == [moment]
+    with pytest.raises(IncompatibleSchema):
+        plan.apply(pa.record_batch([pa.array([True])], ["c"]))
