@@ -15,14 +15,17 @@ DEFAULT_BATCH_ROWS = 65_536
 
 
 class ParquetSource:
-    """One open Parquet file. Use it as a context."""
+    """One open Parquet file. Use it as a context.
 
-    def __init__(self, file: Any, path: str) -> None:
+    `footer` is the file's footer when it was read before.
+    """
+
+    def __init__(self, file: Any, path: str, *, footer: Any = None) -> None:
         self.path = path
         self._file = file
         try:
             self._parquet = pq.ParquetFile(
-                file, page_checksum_verification=True, coerce_int96_timestamp_unit="us"
+                file, metadata=footer, page_checksum_verification=True, coerce_int96_timestamp_unit="us"
             )
         except (pa.ArrowException, OSError, ValueError) as error:
             file.close()
@@ -48,7 +51,7 @@ class ParquetSource:
         return int(self._parquet.metadata.num_rows)
 
     @property
-    def metadata(self) -> Any:
+    def footer(self) -> Any:
         """The footer, as pyarrow's `FileMetaData`."""
         return self._parquet.metadata
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,11 +37,13 @@ class MergePlan:
 
     - `hidden`: for each row of the base file, whether it is left out.
     - `winners`: the rows to append, in the requested schema; `winner_count` is how many, also without columns.
+    - `base_footer`: the footer of the base file, for those who read on; it may be absent.
     """
 
     hidden: Mask
     winners: pa.Table
     winner_count: int
+    base_footer: Any = field(default=None, repr=False, compare=False)
 
     @property
     def row_count(self) -> int:
@@ -105,6 +108,7 @@ class _Merge:
         self._spec = task.merge or MergeSpec("COMMIT_TIME_ORDERING")
         self._columns = MergeColumns.of(task, table_schema, columns)
         self._requested = pa.schema([table_schema.field(name) for name in columns])
+        self._footer: Any = None
 
     def read(self, blocks: Sequence[LogBlock]) -> LogRecords:
         """Decode some blocks."""
@@ -123,7 +127,7 @@ class _Merge:
                     hidden = plan.hidden | hidden if len(hidden) else plan.hidden
                     winner_count += plan.winner_count
                     winners.add(plan.winners)
-        return MergePlan(hidden, winners.finish(), winner_count)
+        return MergePlan(hidden, winners.finish(), winner_count, self._footer)
 
     def plan(self, records: LogRecords) -> MergePlan:
         """Merge records with the base file."""
@@ -132,7 +136,7 @@ class _Merge:
         folded = fold(records, by_event_time=self._by_event_time)
         hidden, standing = self._meet_base(records, folded)
         rows = records.rows[folded.events[standing & (folded.kinds == DATA)]]
-        return MergePlan(hidden, self._winners(records, rows), len(rows))
+        return MergePlan(hidden, self._winners(records, rows), len(rows), self._footer)
 
     @property
     def _by_event_time(self) -> bool:
@@ -175,8 +179,9 @@ class _Merge:
         met = np.zeros(len(records.keys), dtype=bool)
         with (
             blaming(base, self._task.slice.group.partition_path),
-            ParquetSource(self._storage.open(base.path), base.path) as parquet,
+            ParquetSource(self._storage.open(base.path), base.path, footer=self._footer) as parquet,
         ):
+            self._footer = parquet.footer
             plan = plan_projection(parquet.schema, wanted, mapping=self._task.mapping_for(base.path))
             few = len(wanted) <= 4
             rows = _KEY_BATCH_ROWS if few else _WIDE_BATCH_ROWS
@@ -224,7 +229,9 @@ class _Merge:
         merged.append(self._alone(records, partial, np.flatnonzero(unmatched)))
         winner_count += int(np.count_nonzero(unmatched))
         winners = pa.concat_tables(merged)
-        return MergePlan(np.concatenate(hidden) if hidden else np.zeros(0, dtype=bool), winners, winner_count)
+        return MergePlan(
+            np.concatenate(hidden) if hidden else np.zeros(0, dtype=bool), winners, winner_count, self._footer
+        )
 
     def _merged(
         self,

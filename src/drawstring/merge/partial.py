@@ -105,10 +105,11 @@ class _Fold:
         """Merge one event into each of as many keys."""
         keys = self._records.key_ids[events]
         kinds, standing = self._records.kinds[events], self.kinds[keys]
-        is_data, over_data = kinds == DATA, standing == DATA
+        is_data = kinds == DATA
         wins = self._wins(events, keys) & ~((standing == COMMIT_DELETE) & ~is_data)
+        meeting = _Meeting(keys, self._records.rows[events], wins, is_data, standing == DATA, assigned)
         for name, source in self.sources.items():
-            self._merge_column(name, source, events, keys, wins, is_data, over_data, assigned)
+            source[keys] = self._merged_source(name, source[keys], meeting)
         self.kinds[keys[wins]] = kinds[wins]
         self.events[keys[wins]] = events[wins]
 
@@ -123,25 +124,34 @@ class _Fold:
         wins: Mask = free | ~greater(older, newer, size=len(events))
         return wins
 
-    def _merge_column(
-        self,
-        name: str,
-        source: Index,
-        events: Index,
-        keys: Index,
-        wins: Mask,
-        is_data: Mask,
-        over_data: Mask,
-        assigned: frozenset[str] | None,
-    ) -> None:
-        given = self.given[name]
-        rows, old = self._records.rows[events], source[keys]
-        new_given = is_data & given[rows] if len(given) else np.zeros(len(rows), bool)
-        old_given = (old >= 0) & given[old] if len(given) else np.zeros(len(rows), bool)
-        fresh = rows if assigned is None or name in assigned else np.full(len(rows), -1, dtype=np.int64)
-        result = np.where(wins & is_data & ~over_data, fresh, old)
-        result = np.where(wins & is_data & over_data & new_given, rows, result)
+    def _merged_source(self, name: str, old: Index, meeting: _Meeting) -> Index:
+        """The row that provides a column of each key after the meeting; `old` did before."""
+        rows, wins, is_data = meeting.rows, meeting.wins, meeting.is_data
+        new_given = is_data & self._is_given(name, rows)
+        old_given = (old >= 0) & self._is_given(name, old)
+        missing = meeting.assigned is not None and name not in meeting.assigned
+        fresh = np.full(len(rows), -1, dtype=np.int64) if missing else rows
+        result = np.where(wins & is_data & ~meeting.over_data, fresh, old)
+        result = np.where(wins & is_data & meeting.over_data & new_given, rows, result)
         result = np.where(wins & ~is_data, -1, result)
         yields = keeps_newer(name, self._spec) | ~old_given
-        result = np.where(~wins & is_data & over_data & yields & new_given, rows, result)
-        source[keys] = result
+        return np.where(~wins & is_data & meeting.over_data & yields & new_given, rows, result)
+
+    def _is_given(self, name: str, rows: Index) -> Mask:
+        given = self.given[name]
+        return given[rows] if len(given) else np.zeros(len(rows), dtype=bool)
+
+
+@dataclass(frozen=True)
+class _Meeting:
+    """New events meeting what stands, key by key.
+
+    `over_data` tells where a data record stands; `assigned` names the columns that the new records have.
+    """
+
+    keys: Index
+    rows: Index
+    wins: Mask
+    is_data: Mask
+    over_data: Mask
+    assigned: frozenset[str] | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -93,14 +94,20 @@ def _rows(
     if base is None or plan.hidden_count == len(plan.hidden):
         return
     start = 0
-    for batch in _base_rows(task, storage, base, requested, batch_rows):
+    for batch in _base_rows(task, storage, base, requested, batch_rows, footer=plan.base_footer):
         hidden = plan.hidden[start : start + batch.num_rows]
         start += batch.num_rows
         yield batch.filter(pa.array(np.logical_not(hidden))) if hidden.any() else batch
 
 
 def _base_rows(
-    task: ReadTask, storage: Storage, base: BaseFile, requested: pa.Schema, batch_rows: int
+    task: ReadTask,
+    storage: Storage,
+    base: BaseFile,
+    requested: pa.Schema,
+    batch_rows: int,
+    *,
+    footer: Any = None,
 ) -> Iterator[pa.RecordBatch]:
     if base.extension != "parquet":
         raise UnsupportedTable(
@@ -111,7 +118,7 @@ def _base_rows(
         )
     with (
         blaming(base, task.slice.group.partition_path),
-        ParquetSource(storage.open(base.path), base.path) as parquet,
+        ParquetSource(storage.open(base.path), base.path, footer=footer) as parquet,
     ):
         plan = plan_projection(parquet.schema, requested, mapping=task.mapping_for(base.path))
         for batch in parquet.batches(plan.file_columns, batch_rows=batch_rows):

@@ -394,3 +394,67 @@ def met(base, event, merge):
     if base is not None and merge is EVENT and not is_final(event) and rank(base["ts"]) > rank(event[1]):
         return base
     return event[2]
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("mode", [EVENT_TIME, COMMIT_TIME])
+def test_any_history_of_partial_updates_reads_as_folding_it_one_by_one(mode, seed):
+    merge = MergeSpec(mode, ("ts",), "IGNORE_DEFAULTS")
+    chance = random.Random(seed)
+    made, logs = Slice(), {}
+    base = {key: random_row(chance, key, 0) for key in KEYS if chance.random() < 0.6}
+    made.base(list(base.values()))
+    for number in range(1, chance.randrange(2, 8)):
+        keys = [key for key in KEYS if chance.random() < 0.5]
+        if chance.random() < 0.75:
+            events = {key: ("data", random_row(chance, key, number)) for key in keys}
+            made.upsert([record for _, record in events.values()])
+        else:
+            events = {key: ("delete", {"ts": chance.choice([None, 1, 3, 5])}) for key in keys}
+            made.delete({key: record["ts"] for key, (_, record) in events.items()})
+        for key, event in events.items():
+            logs[key] = partially_folded(logs.get(key), event, merge)
+    expected = [partially_met(base.get(key), logs.get(key), merge) for key in KEYS]
+    rows = [tuple(found[name] for name in ("id", "v", "s", "ts")) for found in expected if found]
+    assert read(made, merge) == sorted(rows, key=repr)
+
+
+def random_row(chance, key, number):
+    return {
+        "id": key,
+        "v": chance.choice([None, number]),
+        "s": chance.choice([None, f"s{number}"]),
+        "ts": chance.randrange(1, 6),
+    }
+
+
+def is_final_delete(event):
+    return event[0] == "delete" and event[1]["ts"] is None
+
+
+def newer_wins(old, new, merge):
+    if merge.mode == COMMIT_TIME or is_final_delete(old) or is_final_delete(new):
+        return True
+    return rank(new[1]["ts"]) >= rank(old[1]["ts"])
+
+
+def combined(high, low):
+    return {name: low[name] if value is None else value for name, value in high.items()}
+
+
+def partially_folded(old, new, merge):
+    if old is None:
+        return new
+    if is_final_delete(old) and new[0] == "delete":
+        return old
+    wins = newer_wins(old, new, merge)
+    if old[0] == new[0] == "data":
+        return ("data", combined(new[1], old[1]) if wins else combined(old[1], new[1]))
+    return new if wins else old
+
+
+def partially_met(base, event, merge):
+    if event is None or base is None:
+        return base if event is None else event[1] if event[0] == "data" else None
+    kind, found = partially_folded(("data", base), event, merge)
+    return found if kind == "data" else None
