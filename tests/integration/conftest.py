@@ -6,6 +6,8 @@ import uuid
 
 import pytest
 
+from tests.golden import harness
+
 USE_V2 = "hoodie.datasource.read.use.dsv2"
 SCANS = {"true": "BatchScan", "false": "FileScan"}
 
@@ -56,3 +58,20 @@ def settings(spark):
     yield change
     for key in changed:
         spark.conf.unset(key)
+
+
+@pytest.fixture(scope="session")
+def table_path(tmp_path_factory):
+    """Unpack a golden table by name and return its base path as text."""
+    folder = tmp_path_factory.mktemp("tables")
+    return lambda name: str(harness.extract(name, folder))
+
+
+@pytest.fixture
+def load(spark, table_path):
+    """Load a golden table through V2 or V1."""
+
+    def reader(name: str, *, v2: bool = True, **options: str):
+        return spark.read.format("hudi").options(**{USE_V2: str(v2).lower()}, **options).load(table_path(name))
+
+    return reader

@@ -27,9 +27,9 @@ case class SliceReaderFactory(
 ) {
 
   def open(file: PartitionedFile, task: SliceTask): PartitionReader[ColumnarBatch] = task.mode match {
-    case SliceTask.Native => new GuardedReader(file, native.buildColumnarReader(file))
+    case SliceTask.Native => new GuardedReader(file, () => native.buildColumnarReader(file))
     case SliceTask.Merge =>
-      val base = new GuardedReader(file, positioned.get.buildColumnarReader(file))
+      val base = new GuardedReader(file, () => positioned.get.buildColumnarReader(file))
       try new MergedReader(base, WorkerCall.start(workers, request("merge", task)))
       catch { case error: Throwable => base.close(); throw error }
     case _ => new ArrowReader(WorkerCall.start(workers, request("read", task)))

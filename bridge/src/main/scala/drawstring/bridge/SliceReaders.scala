@@ -11,20 +11,23 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile
 import org.apache.spark.sql.hudi.SparkAccess
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnVector, ColumnarBatch}
 
-/** A plain base file; a failure names the file. */
-class GuardedReader(file: PartitionedFile, reader: PartitionReader[ColumnarBatch]) extends PartitionReader[ColumnarBatch] {
-  override def next(): Boolean =
-    try reader.next()
-    catch {
-      case error: DrawstringBridgeException => throw error
-      case error: InterruptedException => throw error
-      case NonFatal(error) if !Thread.currentThread().isInterrupted =>
-        throw BridgeErrors.unreadableFile(file.filePath.toString, error)
-    }
+/** A plain base file; a failure to open or to read it names the file. */
+class GuardedReader(file: PartitionedFile, open: () => PartitionReader[ColumnarBatch]) extends PartitionReader[ColumnarBatch] {
+  private val reader = guarded(open())
+
+  override def next(): Boolean = guarded(reader.next())
 
   override def get(): ColumnarBatch = reader.get()
 
   override def close(): Unit = reader.close()
+
+  private def guarded[T](work: => T): T =
+    try work
+    catch {
+      case error: DrawstringBridgeException => throw error
+      case NonFatal(error) if !Thread.currentThread().isInterrupted =>
+        throw BridgeErrors.unreadableFile(file.filePath.toString, error)
+    }
 }
 
 /** A slice that a Python worker reads as a whole. */
