@@ -141,7 +141,7 @@ def read_mode(task: ReadTask) -> str:
     plain = base is not None and base.extension == "parquet" and task.file_schema_known_equal
     if not plain or task.keep_commit_times is not None or task.partition_values or task.mappings:
         return ARROW
-    return ARROW if task.slice.log_files else NATIVE
+    return MERGE if task.slice.log_files else NATIVE
 
 
 class _Contexts:
@@ -153,7 +153,8 @@ class _Contexts:
         self._known: dict[Any, int] = {}
 
     def index(self, task: ReadTask) -> int:
-        key = (task.merge, task.keys, task.valid_instants, task.max_instant, task.keep_commit_times)
+        blocks = (task.valid_instants, task.valid_before, task.max_instant)
+        key = (task.merge, task.keys, blocks, task.keep_commit_times)
         if key not in self._known:
             self._known[key] = len(self.found)
             self.found.append({"table_schema": self._schema, "facts": context_to_wire(task)})

@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from drawstring.model.read_task import ReadTask
-from drawstring.reading import read_task
+from drawstring.reading import merge_plan_for, read_task
 from drawstring.schema.projection import plan_projection
+from drawstring.spark.plan_cache import KeptPlan, PlanCache, plan_key
 from drawstring.spark.task_codec import task_from_wire
 from drawstring.spark.types import arrow_schema
 from drawstring.storage import Storage, open_storage
@@ -51,6 +52,20 @@ class SliceSource:
             predicate=None,
         )
         return (self.fitted(batch) for batch in found)
+
+    def merge_plan(self) -> KeptPlan:
+        """The hidden rows of the base file, and the log records that win."""
+        plan = merge_plan_for(
+            self.task, storage=self.storage, table_schema=self.table_schema, columns=self.columns
+        )
+        return KeptPlan(plan.hidden_bits(), plan.winners)
+
+    def kept_merge_plan(self, request: dict[str, Any]) -> KeptPlan:
+        """The merge plan, from the executor's cache when it is there."""
+        if not request.get("cache"):
+            return self.merge_plan()
+        cache = PlanCache(request["cache"])
+        return cache.find_or_make(plan_key(request), self.columns, self.merge_plan)
 
     def fitted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """A batch of whole columns cut to the requested nested fields."""

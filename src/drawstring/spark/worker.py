@@ -75,7 +75,13 @@ def serve(channel: Channel) -> None:
 def answer(channel: Channel, request: dict[str, Any]) -> None:
     """Answer one request."""
     source = SliceSource.of(request)
-    send_batches(channel, source.schema, source.batches())
+    if request["kind"] == "merge":
+        plan = source.kept_merge_plan(request)
+        channel.send(b"B", plan.hidden_bits)
+        winners = map(source.fitted, plan.batches(source.columns))
+        send_batches(channel, source.schema, winners)
+    else:
+        send_batches(channel, source.schema, source.batches())
 
 
 def send_batches(channel: Channel, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:

@@ -7,6 +7,7 @@ import org.apache.spark.sql.connector.read.PartitionReader
 import org.apache.spark.sql.execution.datasources.PartitionedFile
 import org.apache.spark.sql.execution.datasources.parquet.{ParquetFileFormat, ParquetOptions, ParquetReadSupport}
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory
+import org.apache.spark.sql.hudi.SparkAccess
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.sources.Filter
 import org.apache.spark.sql.types.{LongType, StructType}
@@ -37,7 +38,7 @@ case class SliceReaderFactory(
 
   private def request(kind: String, task: SliceTask): String = {
     val message = Wire.obj().put("kind", kind).put("root", root).put("schema", schema.json)
-    message.put("credits", WorkerCall.credits)
+    message.put("credits", WorkerCall.credits).put("cache", SparkAccess.scratchFolder)
     message.putRawValue("context", Wire.raw(task.context))
     message.putRawValue("task", Wire.raw(task.payload))
     Wire.seal(message)

@@ -10,5 +10,8 @@ object WorkerSettings {
   def set(python: String, packagePath: String, packageZip: String): Unit =
     settings = WorkerSettings(python, packagePath, packageZip)
 
+  /** Starts workers in this JVM, for sessions whose executor it is. */
+  def warm(count: Int): Unit = WorkerPool.warm(settings, count)
+
   def current: WorkerSettings = settings
 }

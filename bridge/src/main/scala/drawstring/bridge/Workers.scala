@@ -3,7 +3,7 @@ package drawstring.bridge
 import java.io._
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.{ConcurrentLinkedDeque, TimeUnit}
-import java.util.concurrent.atomic.AtomicInteger
+import java.util.concurrent.atomic.{AtomicBoolean, AtomicInteger}
 
 import org.apache.spark.{SparkEnv, SparkFiles}
 
@@ -46,6 +46,7 @@ object Worker {
 object WorkerPool {
   private val idle = new ConcurrentLinkedDeque[Worker]()
   private val idleCount = new AtomicInteger(0)
+  private val warmed = new AtomicBoolean(false)
   private val maxIdle = math.max(4, Runtime.getRuntime.availableProcessors() * 2)
 
   def borrow(settings: WorkerSettings): Worker = {
@@ -67,7 +68,7 @@ object WorkerPool {
     }
 
   /** Starts workers before they are needed: Python takes longer to start than a small slice to read. */
-  def warm(settings: WorkerSettings, count: Int): Unit = {
+  def warm(settings: WorkerSettings, count: Int): Unit = if (warmed.compareAndSet(false, true)) {
     val thread = new Thread(() => (1 to count).foreach(_ => giveBack(new Worker(settings))), "drawstring-warm-workers")
     thread.setDaemon(true)
     thread.start()

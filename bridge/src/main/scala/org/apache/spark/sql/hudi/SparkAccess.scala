@@ -1,6 +1,7 @@
 package org.apache.spark.sql.hudi
 
 import org.apache.arrow.memory.BufferAllocator
+import org.apache.spark.SparkEnv
 import org.apache.spark.rdd.InputFileBlockHolder
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Expression
@@ -9,6 +10,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy
 import org.apache.spark.sql.internal.connector.PredicateUtils
 import org.apache.spark.sql.sources.Filter
 import org.apache.spark.sql.util.ArrowUtils
+import org.apache.spark.util.Utils
 
 /** The few things of Spark that only its own packages may touch. */
 object SparkAccess {
@@ -18,6 +20,10 @@ object SparkAccess {
   def toV1Filter(predicate: Predicate): Option[Filter] = PredicateUtils.toV1(predicate)
 
   def toV2Predicate(expression: Expression): Option[Predicate] = DataSourceV2Strategy.translateFilterV2(expression)
+
+  /** A folder of this executor, deleted when its JVM ends. */
+  lazy val scratchFolder: String =
+    Utils.createTempDir(Utils.getLocalDir(SparkEnv.get.conf), "drawstring").getAbsolutePath
 
   def parallelism(spark: SparkSession): Int = spark.sparkContext.defaultParallelism
 
