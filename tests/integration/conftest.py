@@ -72,6 +72,8 @@ def load(spark, table_path):
     """Load a golden table through V2 or V1."""
 
     def reader(name: str, *, v2: bool = True, **options: str):
-        return spark.read.format("hudi").options(**{USE_V2: str(v2).lower()}, **options).load(table_path(name))
+        return (
+            spark.read.format("hudi").options(**{USE_V2: str(v2).lower()}, **options).load(table_path(name))
+        )
 
     return reader

@@ -5,6 +5,7 @@ import java.util.BitSet
 import scala.util.control.NonFatal
 
 import org.apache.arrow.memory.BufferAllocator
+import org.apache.arrow.vector.ValueVector
 import org.apache.arrow.vector.ipc.ArrowStreamReader
 import org.apache.spark.sql.connector.read.PartitionReader
 import org.apache.spark.sql.execution.datasources.PartitionedFile
@@ -95,6 +96,11 @@ class MergedReader(base: PartitionReader[ColumnarBatch], call: WorkerCall) exten
   }
 }
 
+/** An Arrow vector that belongs to its stream: Spark closes vectors after each batch, the stream fills them again. */
+class BorrowedVector(vector: ValueVector) extends ArrowColumnVector(vector) {
+  override def close(): Unit = ()
+}
+
 /** The Arrow stream of a worker's answer as Spark batches; a batch is valid until the next is asked for. */
 class ArrowBatches(call: WorkerCall) {
   private val allocator: BufferAllocator = SparkAccess.newAllocator("drawstring reader")
@@ -108,7 +114,7 @@ class ArrowBatches(call: WorkerCall) {
       val root = stream.getVectorSchemaRoot
       if (root.getRowCount > 0) {
         val columns = new Array[ColumnVector](root.getFieldVectors.size)
-        columns.indices.foreach(i => columns(i) = new ArrowColumnVector(root.getFieldVectors.get(i)))
+        columns.indices.foreach(i => columns(i) = new BorrowedVector(root.getFieldVectors.get(i)))
         current = new ColumnarBatch(columns, root.getRowCount)
         return true
       }
