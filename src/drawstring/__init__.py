@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from drawstring import errors
     from drawstring.config.read_options import ReadOptions
+    from drawstring.config.write_options import WriteOptions
+    from drawstring.predicates.builder import col
+    from drawstring.spark import attach, configure, session
     from drawstring.table import Table, open_table
-
 
 __version__ = "0.1.0"
 
@@ -21,7 +23,7 @@ _HOMES = {
     "Table": "drawstring.table",
     "WriteOptions": "drawstring.config.write_options",
     "attach": "drawstring.spark",
-    "col": "drawstring.predicates",
+    "col": "drawstring.predicates.builder",
     "configure": "drawstring.spark",
     "errors": "drawstring.errors",
     "open_table": "drawstring.table",

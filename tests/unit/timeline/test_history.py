@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from drawstring.config.table_config import TableConfig
+from drawstring.errors import CorruptTable
+from drawstring.storage import MemoryStorage
+from drawstring.timeline.history import History
+
+CONFIG = TableConfig.from_properties({"hoodie.table.name": "t", "hoodie.table.version": "9"})
+FOLDER = ".hoodie/timeline/history"
+COLUMNS = ("instantTime", "completionTime", "action", "metadata", "plan", "version")
+
+
+@pytest.fixture
+def storage(request):
+    return MemoryStorage(f"memory://{request.node.name}")
+
+
+def write_segment(storage: MemoryStorage, name: str, *rows: tuple[str, str, str]) -> None:
+    metadata = json.dumps({"operationType": "UPSERT"}).encode()
+    values = [(time, done, action, metadata, None, 1) for time, done, action in rows]
+    table = pa.table(
+        {column: list(cells) for column, cells in zip(COLUMNS, zip(*values, strict=True), strict=True)}
+    )
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    storage.write(f"{FOLDER}/{name}", sink.getvalue().to_pybytes())
+
+
+def write_manifest(storage: MemoryStorage, number: int, *names: str) -> None:
+    content = {"files": [{"fileName": name, "fileLen": 1} for name in names]}
+    storage.write(f"{FOLDER}/manifest_{number}", json.dumps(content).encode())
+
+
+def test_only_files_of_the_current_manifest_count(storage):
+    write_segment(storage, "1_1_0.parquet", ("1", "2", "commit"))
+    write_segment(storage, "3_5_0.parquet", ("3", "4", "deltacommit"), ("5", "6", "clean"))
+    write_manifest(storage, 1, "1_1_0.parquet")
+    write_manifest(storage, 2, "1_1_0.parquet", "3_5_0.parquet")
+    storage.write(f"{FOLDER}/_version_", b"1")
+    assert History(storage, CONFIG).completion_times == {"1": "2"}
+    storage.write(f"{FOLDER}/_version_", b"2")
+    assert History(storage, CONFIG).completion_times == {"1": "2", "3": "4"}
+
+
+def test_without_a_readable_version_the_newest_manifest_counts(storage):
+    write_segment(storage, "1_1_0.parquet", ("1", "2", "commit"))
+    write_manifest(storage, 9)
+    write_manifest(storage, 10, "1_1_0.parquet")
+    storage.write(f"{FOLDER}/_version_", b"?")
+    found = History(storage, CONFIG).writes
+    assert [(w.instant.requested_time, w.metadata.operation) for w in found] == [("1", "UPSERT")]
+
+
+def test_a_table_without_history_has_none_and_a_broken_one_is_told(storage):
+    assert History(storage, CONFIG).writes == ()
+    storage.write(f"{FOLDER}/x.parquet", b"junk")
+    write_manifest(storage, 1, "x.parquet")
+    with pytest.raises(CorruptTable, match=r"x\.parquet"):
+        assert History(storage, CONFIG).writes
