@@ -7,6 +7,7 @@ make demo ARGS='--rows 4000000'  larger
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import statistics
 import tempfile
@@ -54,6 +55,7 @@ def main() -> None:
 
 def start(folder: Path) -> Any:
     """Start a session with drawstring in it."""
+    _quieten(folder)
     step("A session", "drawstring.session() sets catalog and extension, and reads through DataSource V2")
     conf = {
         "spark.driver.memory": "2g",
@@ -64,12 +66,19 @@ def start(folder: Path) -> Any:
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
     }
     seconds, spark = timed(lambda: drawstring.session("drawstring-demo", master="local[2]", conf=conf))
-    spark.sparkContext.setLogLevel("ERROR")
     done(f"Spark {spark.version} with the bridge", seconds)
     return spark
+
+
+def _quieten(folder: Path) -> None:
+    # Spark logs before the session's own settings count: only its configuration folder is early enough.
+    lines = ["rootLogger.level = error", "rootLogger.appenderRef.stdout.ref = console"]
+    lines += ["appender.console.type = Console", "appender.console.name = console"]
+    lines += ["appender.console.target = SYSTEM_ERR", "appender.console.layout.type = PatternLayout"]
+    (folder / "log4j2.properties").write_text("\n".join(lines))
+    os.environ.update(SPARK_CONF_DIR=str(folder), SPARK_LOCAL_IP="127.0.0.1")
 
 
 def create(spark: Any) -> str:
