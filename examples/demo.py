@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import statistics
 import tempfile
@@ -141,16 +142,19 @@ def show_v2_read(spark: Any, path: str) -> None:
     frame = spark.sql(QUESTION)
     frame.collect()
     console.print(
-        Panel(Syntax(_scan_lines(frame), "text", word_wrap=True), title="physical plan", title_align="left")
+        Panel(Syntax(_plan_text(frame), "text", word_wrap=True), title="physical plan", title_align="left")
     )
     report = drawstring.open_table(path).explain(where="city = 'bern' AND fare > 30", select=["city", "fare"])
-    metrics = scan_metrics(frame)
+    reasons = {f"skipped by {group.reason}": f"{group.slices} file slices" for group in report.skipped}
+    _facts("what drawstring planned", {**report.facts(), **reasons})
+    _facts("what Spark measured (also in its UI)", scan_metrics(frame))
+
+
+def _facts(title: str, facts: dict[str, str]) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
-    for name, value in {**report.facts(), **metrics}.items():
+    for name, value in facts.items():
         table.add_row(f"[bold]{name}[/]", value)
-    for group in report.skipped:
-        table.add_row("[bold]skipped because[/]", f"{group.reason}: {group.slices} file slices")
-    console.print(Panel(table, title="the scan", title_align="left"))
+    console.print(Panel(table, title=title, title_align="left"))
 
 
 def race(spark: Any) -> None:
@@ -202,12 +206,9 @@ def _scan_node(plan: Any) -> Any:
     return next((found for child in inner if (found := _scan_node(child)) is not None), None)
 
 
-def _scan_lines(frame: Any) -> str:
-    text = frame._jdf.queryExecution().executedPlan().toString()
-    kept = [line for line in text.splitlines() if "Initial Plan" not in line]
-    cut = text.find("+- == Initial Plan")
-    lines = text[:cut].splitlines() if cut > 0 else kept
-    return "\n".join(line[:400] for line in lines)
+def _plan_text(frame: Any) -> str:
+    text = frame._jdf.queryExecution().executedPlan().toString().split("+- == Initial Plan")[0]
+    return re.sub(r"#\d+L?|, \[plan_id=\d+\]|RuntimeFilters: \[\]", "", text).rstrip()
 
 
 def _median(spark: Any, question: str, use_v2: str) -> float:
