@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from drawstring.config.read_options import ReadOptions
 from drawstring.planning.table_state import TableState
 from drawstring.storage.local import LocalStorage
 from drawstring.storage.table_properties import read_table_config
@@ -26,7 +25,7 @@ def test_the_metadata_table_and_the_directories_agree(name, golden_path):
         assert metadata is None
         return
     assert metadata is not None
-    visibility = TableState(storage, config, timeline, ReadOptions()).visibility(None)
+    visibility = TableState(storage, config, timeline).visibility(None)
 
     def slices(source):
         found = {p: visible_slices(p, source.files(p), visibility) for p in source.partitions()}

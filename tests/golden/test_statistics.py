@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from drawstring.config.read_options import ReadOptions
 from drawstring.planning.snapshot import Snapshot
 from drawstring.planning.table_state import TableState
 from drawstring.schema.projection import plan_projection
@@ -24,7 +23,7 @@ from tests.golden import harness
 def test_every_value_of_a_base_file_obeys_the_facts(name, golden_path):
     storage = LocalStorage(golden_path(name))
     config = read_table_config(storage)
-    state = TableState(storage, config, TimelineReader(storage, config).load(), ReadOptions())
+    state = TableState(storage, config, TimelineReader(storage, config).load())
     schema = Snapshot(state, read=lambda *_, **__: iter(())).schema
     columns = {field.name: field.type for field in schema if not pa.types.is_nested(field.type)}
     bases = [
@@ -63,7 +62,7 @@ def _check(facts, values, where):
 def _state(path):
     storage = LocalStorage(path)
     config = read_table_config(storage)
-    return TableState(storage, config, TimelineReader(storage, config).load(), ReadOptions())
+    return TableState(storage, config, TimelineReader(storage, config).load())
 
 
 def test_the_index_knows_every_file_but_is_not_trusted_with_floats_and_gaps(golden_path):

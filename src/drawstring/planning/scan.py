@@ -201,7 +201,7 @@ class Scan:
     def _prune(self, tasks: Sequence[ReadTask]) -> Pruned:
         """Find the tasks whose files cannot hold a matching row."""
         state = self.source.state
-        if self.predicate is None or not state.options.data_skipping or any(task.mappings for task in tasks):
+        if self.predicate is None or not state.data_skipping or any(task.mappings for task in tasks):
             # With schema-on-read, statistics go by names that columns had when the files were written.
             return Pruned((True,) * len(tasks))
         skipping = FileSkipping(

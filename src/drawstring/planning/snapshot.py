@@ -89,12 +89,13 @@ class Snapshot:
 
     def tasks(self, partition: str) -> Sequence[ReadTask]:
         """The slices of one partition with everything a reader needs beside the files."""
-        key = (self.max_instant, self.query_type, partition)
-        known = self.state.known_tasks.get(key)
-        if known is None:
-            known = tuple(map(self._facts.task, self.slices(partition)))
-            self.state.known_tasks[key] = known
-        return known
+        if partition not in self._known_tasks:
+            self._known_tasks[partition] = tuple(map(self._facts.task, self.slices(partition)))
+        return self._known_tasks[partition]
+
+    @cached_property
+    def _known_tasks(self) -> dict[str, tuple[ReadTask, ...]]:
+        return self.state.known_tasks(self.max_instant, self.query_type)
 
     @cached_property
     def _facts(self) -> TaskFacts:

@@ -39,14 +39,15 @@ def pin(storage: Storage, config: TableConfig, options: ReadOptions) -> TableSta
     """
     timeline = TimelineReader(storage, config).load()
     settings = tuple(sorted(config.properties.items()))
-    key = (storage.root, timeline.fingerprint, settings, options.use_metadata_table, type(storage))
+    switches = (options.use_metadata_table, options.data_skipping)
+    key = (type(storage), storage.root, timeline.fingerprint, settings, switches)
     with _lock:
         known = _states.pop(key, None)
-        state = TableState(storage, config, timeline, options) if known is None else known
+        state = TableState(storage, config, timeline, *switches) if known is None else known
         _states[key] = state
         while len(_states) > _CACHED_STATES:
             _states.popitem(last=False)
-    return state if state.options == options else replace(state, options=options)
+    return state
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ class TableState:
     storage: Storage
     config: TableConfig
     timeline: Timeline
-    options: ReadOptions
+    use_metadata_table: bool = True
+    data_skipping: bool = True
 
     @cached_property
     def reader(self) -> TimelineReader:
@@ -74,7 +76,7 @@ class TableState:
     @cached_property
     def metadata_table(self) -> MetadataTable | None:
         """The metadata table, when reads may use it and it proves to be in step with the timeline."""
-        if not self.options.use_metadata_table:
+        if not self.use_metadata_table:
             return None
         return open_metadata_table(self.storage, self.config, self.timeline)
 
@@ -100,9 +102,15 @@ class TableState:
         """What a completed write of the active timeline says."""
         return self.reader.commit_metadata(instant)
 
+    def known_tasks(self, max_instant: str | None, query_type: str) -> dict[str, tuple[ReadTask, ...]]:
+        """Tasks made so far at a read point, by partition, to be added to."""
+        known = self._tasks.setdefault((max_instant, query_type), {})
+        if len(self._tasks) > _CACHED_VIEWS:
+            del self._tasks[next(iter(self._tasks))]
+        return known
+
     @cached_property
-    def known_tasks(self) -> dict[tuple[str | None, str, str], tuple[ReadTask, ...]]:
-        """Tasks made so far, by read point, query type and partition."""
+    def _tasks(self) -> dict[tuple[str | None, str], dict[str, tuple[ReadTask, ...]]]:
         return {}
 
     @cached_property
