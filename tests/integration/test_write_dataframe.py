@@ -178,8 +178,12 @@ def test_values_become_text_in_keys_and_paths_as_in_hudi(spark, tmp_path):
     options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": keys}
     options["hoodie.datasource.write.partitionpath.field"] = "l,day,n"
     write_dataframe(frame, path=str(tmp_path / "t"), mode="append", options=options)
-    found = rows_of(str(tmp_path / "t"), "_hoodie_record_key", "_hoodie_partition_path")
-    assert found == [(",".join(f"{k}:{v}" for k, v in expected.items()), "7/2024-03-05/1.5000")]
+    # hudi-rs does not know local timestamps.
+    row = drawstring.open_table(str(tmp_path / "t")).snapshot().scan().to_arrow().to_pylist()[0]
+    assert (row["_hoodie_record_key"], row["_hoodie_partition_path"]) == (
+        ",".join(f"{k}:{v}" for k, v in expected.items()),
+        "7/2024-03-05/1.5000",
+    )
 
 
 def test_complex_keys_name_their_fields_and_mark_null_and_empty(write, path):

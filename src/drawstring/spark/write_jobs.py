@@ -30,6 +30,8 @@ FILE_ID = "_drawstring_file_id"
 BUCKET = "_drawstring_bucket"
 _STAT_SCHEMA = "stat string"
 _MOST_TASKS = 4096
+_BATCH_ROWS_KEY = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_BATCH_ROWS = 1 << 16
 _RAISED = re.compile(r"drawstring\.errors\.(\w+): \[([A-Z_]+)\] ([^\n]*)")
 
 
@@ -195,13 +197,25 @@ def _by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Tabl
 
 
 def _collect_stats(df: DataFrame, run: Any) -> list[WriteStat]:
-    with warnings.catch_warnings(), _worker_interpreter(df.sparkSession):
+    spark = df.sparkSession
+    with warnings.catch_warnings(), _worker_interpreter(spark), _large_batches(spark):
         warnings.simplefilter("ignore", FutureWarning)
         try:
             rows = df.mapInArrow(run, _STAT_SCHEMA).collect()
         except Exception as error:
             raise as_drawstring_error(error) or error from None
     return [_stat(row[0]) for row in rows]
+
+
+@contextmanager
+def _large_batches(spark: SparkSession) -> Iterator[None]:
+    """Hand rows over in batches large enough that their number does not matter."""
+    before = spark.conf.get(_BATCH_ROWS_KEY)
+    spark.conf.set(_BATCH_ROWS_KEY, str(max(_BATCH_ROWS, int(before))))
+    try:
+        yield
+    finally:
+        spark.conf.set(_BATCH_ROWS_KEY, before)
 
 
 @contextmanager
