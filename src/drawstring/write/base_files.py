@@ -36,7 +36,7 @@ TASK_BYTES = 256 << 20
 OPEN_FILES = 128
 """Files that one task keeps open at most."""
 
-_UNIQUE = (COMMIT_SEQNO, RECORD_KEY)
+_SAMPLE_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class BaseFileWriter:
     def write(self, table: pa.Table) -> None:
         """Write rows as row groups; `_hoodie_file_name` is set here."""
         if not self.is_open:
-            self._open()
+            self._open(repeating_columns(table))
         position = table.schema.get_field_index(FILE_NAME)
         named = table.set_column(position, FILE_NAME, constant(self.name, table.num_rows))
         self._writer.write_table(
@@ -122,7 +122,7 @@ class BaseFileWriter:
         )
         self.rows += table.num_rows
 
-    def _open(self) -> None:
+    def _open(self, dictionary_columns: list[str]) -> None:
         Markers(self._context.storage, self._context.requested_time).add(
             self.partition_path, self.name, self._kind
         )
@@ -132,7 +132,7 @@ class BaseFileWriter:
             self._sink,
             self._file_schema,
             compression="none" if codec == "uncompressed" else codec.replace("lz4_raw", "lz4"),
-            use_dictionary=[name for name in self._file_schema.names if name not in _UNIQUE],
+            use_dictionary=dictionary_columns,
             # Readers must not see Arrow's own types: dictionaries are only how constants are handed over.
             store_schema=False,
         )
@@ -144,7 +144,7 @@ class BaseFileWriter:
     def close(self) -> int:
         """Finish the file, also when no row was written, and return its size."""
         if not self.is_open:
-            self._open()
+            self._open([])
         self._writer.close()
         if not self._sink.closed:
             size = self.size
@@ -251,6 +251,26 @@ def file_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema(
         [f.with_type(pa.dictionary(pa.int32(), pa.string())) if f.name in constants else f for f in schema]
     )
+
+
+def repeating_columns(table: pa.Table) -> list[str]:
+    """Return the columns that a dictionary makes smaller, told from a sample.
+
+    For values that hardly repeat, building a dictionary costs more than writing them, and compresses worse.
+    """
+    if not table.num_rows:
+        return []
+    step = max(1, table.num_rows // _SAMPLE_ROWS)
+    sample = table.take(pa.array(np.arange(0, table.num_rows, step)))
+    return [name for name in sample.column_names if _repeats(sample.column(name))]
+
+
+def _repeats(column: pa.ChunkedArray) -> bool:
+    if pa.types.is_dictionary(column.type):
+        return True
+    if pa.types.is_nested(column.type) or pa.types.is_boolean(column.type):
+        return False
+    return bool(pc.count_distinct(column).as_py() * 2 <= len(column))
 
 
 def constant(value: str, count: int) -> pa.Array:

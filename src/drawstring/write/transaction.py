@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ from drawstring.write.support import check_writable
 from drawstring.write.table_state import TableState
 
 logger = logging.getLogger(__name__)
+_THREADS = 8
 
 
 @dataclass(frozen=True)
@@ -158,10 +160,15 @@ class Transaction:
         return outcome
 
     def _write_metafiles(self, partition_paths: Iterable[str]) -> None:
-        for path in sorted(set(partition_paths)):
+        with ThreadPoolExecutor(_THREADS) as pool:
+            list(pool.map(self._write_metafile, sorted(set(partition_paths))))
+
+    def _write_metafile(self, path: str) -> None:
+        name = join_path(path, METAFILE)
+        if not self.state.storage.exists(name):
             depth = len(path.split("/")) if path else 0
             content = f"#partition metadata\ncommitTime={self.requested_time}\npartitionDepth={depth}\n"
-            self.state.storage.create_if_absent(join_path(path, METAFILE), content.encode())
+            self.state.storage.create_if_absent(name, content.encode())
 
     def _validate(self, now: TableState) -> None:
         pending = {i.requested_time: i for i in now.timeline.pending}
