@@ -28,8 +28,9 @@ FORMAT_VERSION = 1
 MAX_BLOCK_BYTES = 2**31 - 1
 """No writer makes larger blocks: Java holds a block's content in one array."""
 MAX_HEADER_ENTRIES = 64
-_WHOLE_FILE_BYTES = 64 * 2**20
-_SEARCH_BYTES = 2**20
+_WHOLE_FILE_BYTES = 2**20
+"""Files up to this size are held whole: few requests for the many small ones, little memory for the large."""
+_SEARCH_BYTES = 2**18
 _PREFIX = struct.Struct(">6sqii")
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
@@ -73,7 +74,8 @@ class _Source:
         with storage.open(path) as file:
             self.size = int(file.size())
             self._window_start = 0
-            self._window: pa.Buffer = pa.py_buffer(file.read(min(self.size, _WHOLE_FILE_BYTES)))
+            first = self.size if self.size <= _WHOLE_FILE_BYTES else _SEARCH_BYTES
+            self._window: pa.Buffer = pa.py_buffer(file.read(first))
 
     def slice(self, offset: int, length: int) -> pa.Buffer:
         """The bytes at `offset`; fewer than `length` only at the end of the file."""

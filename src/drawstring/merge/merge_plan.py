@@ -63,11 +63,6 @@ class MergePlan:
         """The winners, batch by batch."""
         yield from self.winners.to_batches(max_chunksize=WINNER_BATCH_ROWS)
 
-    @property
-    def size_in_bytes(self) -> int:
-        """Memory that the plan holds."""
-        return int(self.hidden.nbytes) + int(self.winners.nbytes)
-
 
 def build_merge_plan(
     task: ReadTask,
