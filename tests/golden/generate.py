@@ -18,6 +18,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,16 +102,16 @@ def _run_stage(arguments: argparse.Namespace) -> int:
     for name in names:
         table_version, _, theme = split_name(name)
         if theme.begun_by == arguments.stage:
-            _attempt(f"begin {name}", lambda name=name: _begin(spark, arguments, name))  # type: ignore[misc]
+            _attempt(f"begin {name}", partial(_begin, spark, arguments, name))
         if table_version == arguments.stage:
-            _attempt(name, lambda name=name: _make(spark, arguments, name))  # type: ignore[misc]
+            _attempt(name, partial(_make, spark, arguments, name))
         elif version == NEWEST:
-            _attempt(f"read again {name}", lambda name=name: _read_again(spark, arguments, name))  # type: ignore[misc]
+            _attempt(f"read again {name}", partial(_read_again, spark, arguments, name))
     spark.stop()
     return 0
 
 
-def _attempt(label: str, step: Any) -> None:
+def _attempt(label: str, step: Callable[[], None]) -> None:
     started = time.monotonic()
     try:
         step()
