@@ -138,7 +138,7 @@ def plan_message(table: PinnedTable, plan: ScanPlan, *, planning_ms: int) -> wir
 def read_mode(task: ReadTask) -> str:
     """How a slice is read: by Spark alone, by Spark with a merge plan, or by a worker."""
     base = task.slice.base_file
-    plain = base is not None and base.extension == "parquet" and task.file_schema_known_equal
+    plain = base is not None and base.extension == "parquet"
     if not plain or task.keep_commit_times is not None or task.partition_values or task.mappings:
         return ARROW
     return MERGE if task.slice.log_files else NATIVE
@@ -163,15 +163,17 @@ class _Contexts:
 
 def _task_message(table: PinnedTable, task: ReadTask, contexts: _Contexts) -> wire.TaskMessage:
     mode = read_mode(task)
+    for_worker = mode != NATIVE or not task.file_schema_known_equal
     file = task.slice.base_file or task.slice.log_files[0]
     return wire.TaskMessage(
         mode=mode,
         path=table.file_path(file),
         size=file.size,
         bytes=task.slice.size,
-        context=-1 if mode == NATIVE else contexts.index(task),
-        payload=None if mode == NATIVE else task_to_wire(task),
+        context=contexts.index(task) if for_worker else -1,
+        payload=task_to_wire(task) if for_worker else None,
         rows=task.row_count,
+        exact=task.file_schema_known_equal,
     )
 
 

@@ -77,8 +77,9 @@ class TaskMessage:
     """One file slice: how to read it, and what.
 
     `mode` is `native`, `merge` or `arrow`. `path` is the file Spark sees (the base file, or the first log),
-    absolute; `size` its bytes, `bytes` those of the whole slice. `context` indexes `ScanPlanned.contexts`;
-    `payload` is for the worker alone.
+    absolute; `size` its bytes, `bytes` those of the whole slice. `exact` says that the base file is known to have
+    the table's schema; otherwise the bridge looks, and leaves to the worker what it cannot widen. `context` indexes
+    `ScanPlanned.contexts` (-1: none); `payload` is for the worker alone.
     """
 
     mode: str
@@ -88,6 +89,7 @@ class TaskMessage:
     context: int
     payload: Any
     rows: int | None = None
+    exact: bool = True
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ object SplitPacking {
   }
 
   private def splits(tasks: Seq[SliceTask], maxBytes: Long): Seq[SliceSplit] = tasks.flatMap { task =>
-    if (task.isNative) (0L until task.size by maxBytes).map(start => split(task, start, math.min(maxBytes, task.size - start)))
+    if (task.isSplittable) (0L until task.size by maxBytes).map(start => split(task, start, math.min(maxBytes, task.size - start)))
     else Seq(split(task, 0, task.size))
   }
 
@@ -132,5 +132,5 @@ object SplitPacking {
     Map.empty[String, Any]
   )
 
-  private def weight(split: SliceSplit): Long = if (split.task.isNative) split.file.length else split.task.bytes
+  private def weight(split: SliceSplit): Long = if (split.task.isSplittable) split.file.length else split.task.bytes
 }

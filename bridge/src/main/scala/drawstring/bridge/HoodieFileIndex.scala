@@ -42,11 +42,11 @@ class HoodieFileIndex(val table: LoadedTable) extends FileIndex {
     Seq(PartitionDirectory(InternalRow.empty, plan.tasks.map(status).toList))
   }
 
-  /** Whether a file is read by the native reader in every plan made so far. */
+  /** Whether a file may be split in every plan made so far. */
   def isPlain(path: Path): Boolean = !special.contains(path.toString)
 
   private def special: Set[String] =
-    plans.values.flatMap(_.tasks).filterNot(_.isNative).map(task => new Path(task.path).toString).toSet
+    plans.values.flatMap(_.tasks).filterNot(_.isSplittable).map(task => new Path(task.path).toString).toSet
 
   private def whole: ScanPlan = plans.getOrElseUpdate(Set.empty, table.plan(Nil))
 

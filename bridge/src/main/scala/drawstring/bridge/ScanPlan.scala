@@ -4,7 +4,9 @@ import scala.collection.JavaConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 
-/** How one file slice is read; `context` and `payload` are for the Python worker alone. */
+/** How one file slice is read; `context` and `payload` are for the Python worker alone. A base file that is not `exact`
+  * may have an older schema than the table.
+  */
 case class SliceTask(
     mode: String,
     path: String,
@@ -12,9 +14,13 @@ case class SliceTask(
     bytes: Long,
     rows: Option[Long],
     context: String,
-    payload: String
+    payload: String,
+    exact: Boolean
 ) extends Serializable {
   def isNative: Boolean = mode == SliceTask.Native
+
+  /** Whether parts of the file can be read apart; a file that may turn out to need a worker cannot. */
+  def isSplittable: Boolean = isNative && exact
 
   def isMerge: Boolean = mode == SliceTask.Merge
 }
@@ -60,7 +66,8 @@ object ScanPlan {
       node.get("bytes").asLong,
       Wire.optionalLong(node.get("rows")),
       if (context < 0) "null" else contexts(context),
-      Wire.text(node.get("payload"))
+      Wire.text(node.get("payload")),
+      node.get("exact").asBoolean
     )
   }
 }

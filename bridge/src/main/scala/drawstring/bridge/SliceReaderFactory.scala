@@ -27,14 +27,32 @@ case class SliceReaderFactory(
     workers: WorkerSettings
 ) {
 
-  def open(file: PartitionedFile, task: SliceTask): PartitionReader[ColumnarBatch] = task.mode match {
-    case SliceTask.Native => new GuardedReader(file, () => native.buildColumnarReader(file))
-    case SliceTask.Merge =>
-      val base = new GuardedReader(file, () => positioned.get.buildColumnarReader(file))
-      try new MergedReader(base, WorkerCall.start(workers, request("merge", task)))
-      catch { case error: Throwable => base.close(); throw error }
-    case _ => new ArrowReader(WorkerCall.start(workers, request("read", task)))
-  }
+  def open(file: PartitionedFile, task: SliceTask): PartitionReader[ColumnarBatch] =
+    if (task.mode == SliceTask.Arrow) readByWorker(task)
+    else if (task.exact) read(file, task, Widening.none)
+    else
+      Widening.of(file, schema, native.broadcastedConf.value.value) match {
+        case Some(widening) => read(file, task, widening)
+        case None => readByWorker(task)
+      }
+
+  private def read(file: PartitionedFile, task: SliceTask, widening: Widening): PartitionReader[ColumnarBatch] =
+    if (!task.isMerge) base(file, native, widening)
+    else {
+      val positions = base(file, positioned.get, widening)
+      try new MergedReader(positions, WorkerCall.start(workers, request("merge", task)))
+      catch { case error: Throwable => positions.close(); throw error }
+    }
+
+  private def base(
+      file: PartitionedFile,
+      factory: ParquetPartitionReaderFactory,
+      widening: Widening
+  ): PartitionReader[ColumnarBatch] =
+    new GuardedReader(file, () => widening.wrap(widening.adapt(factory).buildColumnarReader(file), factory.readDataSchema))
+
+  private def readByWorker(task: SliceTask): PartitionReader[ColumnarBatch] =
+    new ArrowReader(WorkerCall.start(workers, request("read", task)))
 
   private def request(kind: String, task: SliceTask): String = {
     val message = Wire.obj().put("kind", kind).put("root", root).put("schema", schema.json)
