@@ -9,7 +9,7 @@ SERVICE_OPERATIONS = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 """Operations that rewrite rows without changing them; the schema they carry is not the table's newest."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class WriteStat:
     """One file written by a commit; `path` is relative to the table.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FileGroupId:
     """A file group: one file id within one partition path (`""` when unpartitioned)."""
 
@@ -13,7 +13,7 @@ class FileGroupId:
     file_id: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class BaseFile:
     """A columnar base file; `path` is relative to the table, `instant` the requested time of its writer."""
 
@@ -34,7 +34,7 @@ class BaseFile:
         return self.path.rsplit(".", 1)[-1]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LogFile:
     """A log file; `instant` is what its name carries (v6: the base instant, v8+: the delta commit)."""
 
@@ -51,7 +51,7 @@ class LogFile:
         return self.path.rsplit("/", 1)[-1]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FileSlice:
     """What a reader sees of one file group: at most one base file and its logs in merge order."""
 

@@ -15,9 +15,16 @@ from drawstring.timeline import layout_v1, layout_v2
 from drawstring.timeline.commit_metadata import parse_commit_metadata, parse_compaction_plan
 from drawstring.timeline.timeline import Timeline
 
-_CACHED_COMMITS = 512
+_CACHED_STATS = 300_000
+"""How many write stats are kept in memory, over all tables."""
 _commits: OrderedDict[tuple[str, str, str], CommitMetadata] = OrderedDict()
 _lock = threading.Lock()
+
+
+def _forget_oldest() -> None:
+    total = sum(len(metadata.stats) + 1 for metadata in _commits.values())
+    while total > _CACHED_STATS and len(_commits) > 1:
+        total -= len(_commits.popitem(last=False)[1].stats) + 1
 
 
 @dataclass(frozen=True)
@@ -46,8 +53,7 @@ class TimelineReader:
             known = parse_commit_metadata(self.storage.read(path), source=path)
             with _lock:
                 _commits[key] = known
-                while len(_commits) > _CACHED_COMMITS:
-                    _commits.popitem(last=False)
+                _forget_oldest()
         return known
 
     def compaction_plan(self, instant: Instant) -> tuple[CompactionOperation, ...]:
