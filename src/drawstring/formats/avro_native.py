@@ -17,6 +17,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,6 +28,7 @@ import pyarrow as pa
 BATCH_ROWS = 16_384
 _SHARED_MEMORY = "/dev/shm"
 _SYNC = os.urandom(16)
+_LOADING = threading.Lock()
 
 
 class NativeDecodeError(Exception):
@@ -144,10 +146,15 @@ def _internal_module() -> Any:
     It is registered under its own name, for it can be initialised only once in a process.
     """
     name = "datafusion._internal"
-    if name in sys.modules:
-        return sys.modules[name]
+    with _LOADING:
+        return sys.modules[name] if name in sys.modules else _load(name)
+
+
+def _load(name: str) -> Any:
     spec = importlib.util.find_spec("datafusion")
-    folder = os.path.dirname(spec.origin or "") if spec else ""
+    if spec is None or not spec.origin:
+        raise ModuleNotFoundError("datafusion is not installed", name="datafusion")
+    folder = os.path.dirname(spec.origin)
     libraries = sorted(
         path
         for suffix in importlib.machinery.EXTENSION_SUFFIXES
@@ -159,6 +166,6 @@ def _internal_module() -> Any:
     module_spec = importlib.util.spec_from_loader(name, loader)
     assert module_spec is not None
     module = importlib.util.module_from_spec(module_spec)
-    sys.modules[name] = module
     loader.exec_module(module)
+    sys.modules[name] = module
     return module

@@ -114,6 +114,12 @@ def test_every_type_comes_back_exactly(name, null_first, path, monkeypatch):
     assert rows_of(decode_blocks(json.dumps(schema), [block(schema, rows)])) == rows
 
 
+def test_milliseconds_become_microseconds():
+    schema = record(("c", nullable({"type": "long", "logicalType": "timestamp-millis"})))
+    moment = dt.datetime(2024, 2, 29, 1, 2, 3, 4000, UTC)
+    assert rows_of(decode_blocks(json.dumps(schema), [block(schema, [{"c": moment}])])) == [{"c": moment}]
+
+
 def refuse(monkeypatch, name):
     def refused(*_, **__):
         raise NativeDecodeError("switched off")
