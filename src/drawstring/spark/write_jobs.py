@@ -28,8 +28,10 @@ from drawstring.write.merge_group import MergeRules, write_bucket
 
 FILE_ID = "_drawstring_file_id"
 BUCKET = "_drawstring_bucket"
+_KEYS = [PARTITION_PATH, RECORD_KEY]
 _STAT_SCHEMA = "stat string"
 _MOST_TASKS = 4096
+_FEW_BUCKETS = 64
 _BATCH_ROWS_KEY = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _BATCH_ROWS = 1 << 16
 _RAISED = re.compile(r"drawstring\.errors\.(\w+): \[([A-Z_]+)\] ([^\n]*)")
@@ -76,38 +78,42 @@ def write_buckets(
     return _collect_stats(spread, run)
 
 
-def locate(df: DataFrame, storage_root: str, slices: Sequence[FileSlice]) -> DataFrame:
-    """Add the file id that holds each row's key, null for new keys.
+def survey(df: DataFrame, key_fields: tuple[str, ...]) -> dict[str, int]:
+    """Count incoming rows by partition path; raises `InvalidInput` with an example when a row has no key."""
+    no_key = F.sum(F.col(RECORD_KEY).isNull().cast("long"))
+    rows = df.groupBy(PARTITION_PATH).agg(F.count(F.lit(1)), no_key).collect()
+    if any(row[2] for row in rows):
+        example = df.filter(F.col(RECORD_KEY).isNull()).limit(1).collect()[0].asDict()
+        raise missing_key(key_fields, {k: v for k, v in example.items() if not k.startswith("_drawstring")})
+    return {row[0]: row[1] for row in rows}
 
-    A key that lies in several file groups yields a row for each of them, as all must be updated.
-    """
+
+def find_keys(df: DataFrame, storage_root: str, slices: Sequence[FileSlice]) -> DataFrame:
+    """Return path, key and file id of every stored record whose key is among the rows'."""
     paths = [f"{storage_root}/{s.base_file.path}" for s in slices if s.base_file is not None]
-    if not paths:
-        return df.withColumn(FILE_ID, F.lit(None).cast("string"))
-    keys = [PARTITION_PATH, RECORD_KEY]
     index = (
         df.sparkSession.read.schema(f"{RECORD_KEY} string, {PARTITION_PATH} string")
         # Without this Spark would take directories for partition columns.
         .option("recursiveFileLookup", "true")
         .parquet(*[_literal_path(path) for path in paths])
-        .select(*keys, F.substring_index("_metadata.file_name", "_", 1).alias(FILE_ID))
+        .select(*_KEYS, F.substring_index("_metadata.file_name", "_", 1).alias(FILE_ID))
     )
-    known = index.join(df.select(*keys), keys, "left_semi")
-    return df.join(known, keys, "left")
+    return index.join(df.select(*_KEYS), _KEYS, "left_semi").distinct()
 
 
-def count_paths(df: DataFrame) -> dict[str, int]:
-    """Count incoming rows by partition path."""
-    return {row[0]: row[1] for row in df.groupBy(PARTITION_PATH).count().collect()}
+def locate(df: DataFrame, known: DataFrame | None) -> DataFrame:
+    """Add the file id that holds each row's key, null for new keys.
+
+    A key that lies in several file groups yields a row for each of them, as all must be updated.
+    """
+    if known is None:
+        return df.withColumn(FILE_ID, F.lit(None).cast("string"))
+    return df.join(known, _KEYS, "left")
 
 
-def count_rows(df: DataFrame, key_fields: tuple[str, ...]) -> Counts:
-    """Count located rows; raises `InvalidInput` with an example when a row has no key."""
-    no_key = F.sum(F.col(RECORD_KEY).isNull().cast("long"))
-    rows = df.groupBy(PARTITION_PATH, FILE_ID).agg(F.count(F.lit(1)), no_key).collect()
-    if any(row[3] for row in rows):
-        example = df.filter(F.col(RECORD_KEY).isNull()).limit(1).collect()[0].asDict()
-        raise missing_key(key_fields, {k: v for k, v in example.items() if not k.startswith("_drawstring")})
+def count_rows(located: DataFrame) -> Counts:
+    """Count located rows by where they go."""
+    rows = located.groupBy(PARTITION_PATH, FILE_ID).count().collect()
     updates = {FileGroupId(row[0], row[1]): row[2] for row in rows if row[1] is not None}
     inserts = {row[0]: row[2] for row in rows if row[1] is None}
     return Counts(updates, inserts)
@@ -143,38 +149,51 @@ def _salt(bucket: int, tasks: int, salts: list[int]) -> int:
 
 
 def _with_bucket(df: DataFrame, assignment: Assignment, tasks: int, salts: list[int]) -> DataFrame:
-    spark = df.sparkSession
-    located = df.withColumn(BUCKET, F.lit(None).cast("int"))
-    if assignment.by_group:
-        located = _join_updates(spark, located, assignment, tasks, salts)
-    if assignment.ranges:
-        located = _join_inserts(spark, located, assignment, tasks, salts)
-    return located.drop(FILE_ID)
+    def number(bucket: int) -> int:
+        return _salt(bucket, tasks, salts)
 
-
-def _join_updates(
-    spark: SparkSession, df: DataFrame, assignment: Assignment, tasks: int, salts: list[int]
-) -> DataFrame:
-    rows = [
-        (group.partition_path, group.file_id, _salt(number, tasks, salts))
-        for group, number in assignment.by_group.items()
+    updates = [
+        (group.partition_path, group.file_id, number(bucket)) for group, bucket in assignment.by_group.items()
     ]
-    table = spark.createDataFrame(rows, f"{PARTITION_PATH} string, {FILE_ID} string, _number int")
-    joined = df.join(F.broadcast(table), [PARTITION_PATH, FILE_ID], "left")
-    return joined.withColumn(BUCKET, F.col("_number")).drop("_number")
+    inserts = [(r.partition_path, r.low, r.high, number(r.bucket)) for r in assignment.ranges]
+    # Few buckets are told by an expression; many by joins, which small writes need not pay for.
+    few = len(updates) + len(inserts) <= _FEW_BUCKETS
+    placed = _place_by_cases(df, updates, inserts) if few else _place_by_joins(df, updates, inserts)
+    return placed.drop(FILE_ID)
 
 
-def _join_inserts(
-    spark: SparkSession, df: DataFrame, assignment: Assignment, tasks: int, salts: list[int]
-) -> DataFrame:
-    rows = [(r.partition_path, r.low, r.high, _salt(r.bucket, tasks, salts)) for r in assignment.ranges]
-    table = F.broadcast(spark.createDataFrame(rows, "_path string, _low long, _high long, _number int"))
-    place = F.pmod(F.xxhash64(F.col(RECORD_KEY)), F.lit(HASH_RANGE))
+def _place_by_cases(df: DataFrame, updates: list[Any], inserts: list[Any]) -> DataFrame:
+    path, file_id, place = F.col(PARTITION_PATH), F.col(FILE_ID), _place()
+    cases = F.when(F.lit(False), F.lit(0))
+    for known_path, known_id, number in updates:
+        cases = cases.when((file_id == known_id) & (path == known_path), F.lit(number))
+    for new_path, low, high, number in inserts:
+        cases = cases.when(
+            file_id.isNull() & (path == new_path) & (place >= low) & (place < high), F.lit(number)
+        )
+    return df.withColumn(BUCKET, cases)
+
+
+def _place_by_joins(df: DataFrame, updates: list[Any], inserts: list[Any]) -> DataFrame:
+    spark = df.sparkSession
+    known = spark.createDataFrame(updates, f"{PARTITION_PATH} string, {FILE_ID} string, _known int")
+    ranges = spark.createDataFrame(inserts, "_path string, _low long, _high long, _new int")
     # New keys only: a null path never joins.
     path = F.when(F.col(FILE_ID).isNull(), F.col(PARTITION_PATH))
-    condition = (path == F.col("_path")) & (place >= F.col("_low")) & (place < F.col("_high"))
-    joined = df.join(table, condition, "left")
-    return joined.withColumn(BUCKET, F.coalesce(BUCKET, "_number")).drop("_path", "_low", "_high", "_number")
+    within = (
+        (path == F.col("_path")) & (F.col("_place") >= F.col("_low")) & (F.col("_place") < F.col("_high"))
+    )
+    joined = (
+        df.withColumn("_place", _place())
+        .join(F.broadcast(known), [PARTITION_PATH, FILE_ID], "left")
+        .join(F.broadcast(ranges), within, "left")
+    )
+    helpers = ("_place", "_known", "_path", "_low", "_high", "_new")
+    return joined.withColumn(BUCKET, F.coalesce("_known", "_new")).drop(*helpers)
+
+
+def _place() -> Column:
+    return F.pmod(F.xxhash64(F.col(RECORD_KEY)), F.lit(HASH_RANGE))
 
 
 def _by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from drawstring.storage import LocalStorage, Storage
+from drawstring.write.lock import table_lock
+from drawstring.write.transaction import refuse_if_being_written
 
 R = TypeVar("R")
 
@@ -25,9 +27,12 @@ def replace_table(storage: Storage, write: Callable[[Storage], R]) -> R:
     home = storage.local_path("")
     suffix = uuid.uuid4().hex[:8]
     fresh = f"{os.path.dirname(home)}/.{os.path.basename(home)}.new-{suffix}"
+    refuse_if_being_written(storage)
     try:
         result = write(LocalStorage(fresh))
-        _swap(home, fresh, f"{os.path.dirname(home)}/.{os.path.basename(home)}.old-{suffix}")
+        with table_lock(storage):
+            refuse_if_being_written(storage)
+            _swap(home, fresh, f"{os.path.dirname(home)}/.{os.path.basename(home)}.old-{suffix}")
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     return result

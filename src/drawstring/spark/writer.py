@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -27,6 +28,7 @@ from drawstring.config.write_options import (
 )
 from drawstring.errors import InvalidInput, InvalidOption
 from drawstring.model.commit_metadata import CommitMetadata, WriteStat
+from drawstring.model.file_group import FileSlice
 from drawstring.model.instant import Action
 from drawstring.schema.avro_arrow import avro_schema_from_arrow
 from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY, prepend_meta_columns
@@ -242,6 +244,15 @@ def _ordering(df: DataFrame, config: TableConfig) -> tuple[str, ...]:
     if config.merge.mode != "EVENT_TIME_ORDERING":
         return ()
     require_columns(df, config.ordering_fields, "ordering")
+    known = {name.lower(): name for name in df.columns}
+    nested = [name for name in config.ordering_fields if name.lower() not in known]
+    if nested:
+        raise InvalidOption(
+            f"The ordering column {nested[0]!r} is a field of a struct; drawstring orders by columns only. "
+            "Nothing was written.",
+            condition="NESTED_ORDERING_FIELD",
+            column=nested[0],
+        )
     return config.ordering_fields
 
 
@@ -333,8 +344,8 @@ class _Job:
     def _keyed(self) -> DataFrame:
         """The rows with key and path in front, their own columns as they are."""
         df, rule = self._plan.df, self._plan.rule
-        names = {name.lower() for name in self._plan.table_schema.names}
-        own = [column(df, name) for name in df.columns if name.lower() in names]
+        names = {name.lower(): name for name in self._plan.table_schema.names}
+        own = [column(df, name).alias(names[name.lower()]) for name in df.columns if name.lower() in names]
         if self._plan.operation == DELETE:
             own = []
         key = key_column(df, rule, self._context.requested_time).alias(RECORD_KEY)
@@ -370,40 +381,39 @@ class _Job:
         return rows
 
     def _write_by_bucket(self) -> list[WriteStat]:
-        plan, keyed = self._plan, self._keyed()
-        paths = [check_partition_path(path) for path in jobs.count_paths(keyed)]
-        slices = self._state.slices(paths)
-        by_key = plan.operation != INSERT
-        located = jobs.locate(keyed, self._state.storage.root, slices if by_key else ())
-        if plan.operation == DELETE:
-            located = located.filter(F.col(jobs.FILE_ID).isNotNull())
-        located = located.persist(StorageLevel.MEMORY_AND_DISK)
-        try:
-            counts = jobs.count_rows(located, plan.rule.key_fields)
-            self._check_paths(counts, set(paths))
-            assignment = assign(
-                counts.updates,
-                counts.inserts,
-                slices,
-                files=plan.options.files,
-                record_size=self._state.average_record_size,
-            )
-            return jobs.write_buckets(located, self._context, assignment, self._merge_rules(by_key))
-        finally:
-            located.unpersist()
+        # The rows are evaluated once, and what later steps decide holds for the very same rows.
+        with _persisted(self._keyed()) as keyed:
+            inserts = jobs.survey(keyed, self._plan.rule.key_fields)
+            slices = self._state.slices(check_partition_path(path) for path in inserts)
+            if self._plan.operation == INSERT or not slices:
+                rules = self._merge_rules(by_key=self._plan.operation != INSERT)
+                return self._write_located(jobs.locate(keyed, None), jobs.Counts({}, inserts), slices, rules)
+            with _persisted(jobs.find_keys(keyed, self._state.storage.root, slices)) as known:
+                located = jobs.locate(keyed, known)
+                return self._write_located(
+                    located, jobs.count_rows(located), slices, self._merge_rules(by_key=True)
+                )
 
-    def _merge_rules(self, by_key: bool) -> MergeRules:
+    def _write_located(
+        self, located: DataFrame, counts: jobs.Counts, slices: tuple[FileSlice, ...], rules: MergeRules
+    ) -> list[WriteStat]:
+        if self._plan.operation == DELETE:
+            located, counts = located.filter(F.col(jobs.FILE_ID).isNotNull()), replace(counts, inserts={})
+        assignment = assign(
+            counts.updates,
+            counts.inserts,
+            slices,
+            files=self._plan.options.files,
+            record_size=self._state.average_record_size,
+        )
+        if not assignment.buckets:
+            return []
+        return jobs.write_buckets(located, self._context, assignment, rules)
+
+    def _merge_rules(self, *, by_key: bool) -> MergeRules:
         options = self._plan.options
         combine = options.combine_before_upsert if by_key else options.combine_before_insert
         return MergeRules(by_key, combine, self._plan.ordering)
-
-    def _check_paths(self, counts: jobs.Counts, known: set[str]) -> None:
-        if not set(counts.inserts) <= known:
-            raise InvalidInput(
-                "The rows changed between two evaluations of the DataFrame: partitions appeared that were not "
-                "there before. Cache it before writing. Nothing was written.",
-                condition="ROWS_CHANGED",
-            )
 
     def _replaced(self, stats: list[WriteStat]) -> dict[str, tuple[str, ...]]:
         operation, options = self._plan.operation, self._plan.options
@@ -412,3 +422,12 @@ class _Job:
             return _groups(self._state, list(self._state.view.partitions()))
         touched = {stat.partition_path for stat in stats} | set(options.static_partitions)
         return _groups(self._state, sorted(touched))
+
+
+@contextmanager
+def _persisted(df: DataFrame) -> Iterator[DataFrame]:
+    kept = df.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield kept
+    finally:
+        kept.unpersist()

@@ -12,6 +12,8 @@ from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice
 
 HASH_RANGE = 1 << 20
 """Rows of new keys are spread over buckets by a hash of their key in this range."""
+MOST_INSERTS = 1 << 20
+"""Rows of new keys that one bucket takes at most: a task holds them in memory."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class _Builder:
         left = rows
         for base_file in self._small_files(slices):
             room = int((self._files.max_file_size - base_file.size) / self._record_size)
-            taken = min(left, room)
+            taken = min(left, room, MOST_INSERTS)
             if taken > 0:
                 shares.append((self.bucket_of(FileGroupId(path, base_file.file_id), base_file), taken))
                 left -= taken
@@ -100,7 +102,7 @@ class _Builder:
     def _new_files(self, path: str, rows: int) -> list[tuple[int, int]]:
         if rows <= 0:
             return []
-        per_file = max(1, int(self._files.max_file_size / self._record_size))
+        per_file = min(max(1, int(self._files.max_file_size / self._record_size)), MOST_INSERTS)
         count = math.ceil(rows / per_file)
         groups = [FileGroupId(path, new_file_id()) for _ in range(count)]
         return [(self.bucket_of(group, None), rows // count + 1) for group in groups]

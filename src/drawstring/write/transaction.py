@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
-from drawstring.errors import CommitConflict, CommitOutcomeUnknown, DrawstringError
+from drawstring.errors import CommitConflict, CommitOutcomeUnknown, CorruptTable, DrawstringError
 from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.file_names import join_path
 from drawstring.model.instant import WRITE_ACTIONS, Action, Instant, State
@@ -265,24 +265,42 @@ class Transaction:
             self._heartbeat.stop()
 
 
+def refuse_if_being_written(storage: Storage, *, clock: Clock = system_clock) -> None:
+    """Raise `CommitConflict` when a write of the table is pending whose writer may be at work."""
+    try:
+        state = TableState.load(storage)
+    except CorruptTable:
+        return
+    for instant in _pending_writes(state):
+        _require_abandoned(state, instant, clock)
+
+
 def _settle_pending(state: TableState, clock: Clock) -> TableState:
-    pending = [i for i in state.timeline.pending if i.action in WRITE_ACTIONS]
+    pending = _pending_writes(state)
     for instant in pending:
-        if not is_abandoned(state.storage, instant.requested_time, clock=clock):
-            raise CommitConflict(
-                f"Cannot write to {state.storage.root}: the write {instant.requested_time} "
-                f"({instant.action.value}, {instant.state.value}) has not completed, and its writer may be at "
-                "work. Nothing was written. Try again when it is done; if its writer is dead, call "
-                "drawstring.write.rollback.rollback_pending, or let Apache Hudi's next write roll it back.",
-                condition="WRITE_PENDING",
-                path=state.storage.root,
-                instant=instant.requested_time,
-            )
+        _require_abandoned(state, instant, clock)
         logger.warning(
             "Rolling back %s of %s, whose writer died.", instant.requested_time, state.storage.root
         )
         roll_back(state, instant, clock=clock)
     return TableState.load(state.storage) if pending else state
+
+
+def _pending_writes(state: TableState) -> list[Instant]:
+    return [i for i in state.timeline.pending if i.action in WRITE_ACTIONS]
+
+
+def _require_abandoned(state: TableState, instant: Instant, clock: Clock) -> None:
+    if not is_abandoned(state.storage, instant.requested_time, clock=clock):
+        raise CommitConflict(
+            f"Cannot write to {state.storage.root}: the write {instant.requested_time} "
+            f"({instant.action.value}, {instant.state.value}) has not completed, and its writer may be at "
+            "work. Nothing was written. Try again when it is done; if its writer is dead, call "
+            "drawstring.write.rollback.rollback_pending, or let Apache Hudi's next write roll it back.",
+            condition="WRITE_PENDING",
+            path=state.storage.root,
+            instant=instant.requested_time,
+        )
 
 
 def _landed(storage: Storage, path: str) -> bool | None:
