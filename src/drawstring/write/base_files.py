@@ -36,7 +36,7 @@ TASK_BYTES = 256 << 20
 OPEN_FILES = 128
 """Files that one task keeps open at most."""
 
-_SAMPLE_ROWS = 4096
+_SAMPLE_ROWS = 8192
 
 
 @dataclass(frozen=True)
@@ -189,17 +189,11 @@ class PartitionedWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         """Take rows whose first columns are record key and partition path."""
         check_keys(batch, self._context.key_fields)
-        rows = self._with_meta_columns(batch)
-        for path, part in split_by_path(rows):
-            self._hold(path, part)
-
-    def _with_meta_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self._projection is None:
-            self._projection = plan_projection(batch.schema, self._context.data_schema)
-        data = self._projection.apply(batch)
-        return with_meta_columns(
-            data, batch.column(RECORD_KEY), batch.column(PARTITION_PATH), self._context, self._task
-        )
+            kept = pa.schema([pa.field(RECORD_KEY, pa.string()), *self._context.data_schema])
+            self._projection = plan_projection(batch.schema, kept)
+        for path, part in split_by_path(self._projection.apply(batch), batch.column(PARTITION_PATH)):
+            self._hold(path, part)
 
     def _hold(self, path: str, batch: pa.RecordBatch) -> None:
         partition = self._partitions.get(path)
@@ -221,7 +215,8 @@ class PartitionedWriter:
             file_id = f"{partition.prefix}-{partition.files}"
             partition.files += 1
             partition.writer = BaseFileWriter(self._context, self._task, partition.path, file_id)
-        partition.writer.write(pa.Table.from_batches(partition.held).combine_chunks())
+        rows = pa.Table.from_batches(partition.held)
+        partition.writer.write(with_meta_columns(rows, partition.path, self._context, self._task))
         self._held_bytes -= partition.held_bytes
         partition.held, partition.held_bytes = [], 0
         if partition.writer.size >= self._context.files.max_file_size or self._too_many_open():
@@ -258,11 +253,8 @@ def repeating_columns(table: pa.Table) -> list[str]:
 
     For values that hardly repeat, building a dictionary costs more than writing them, and compresses worse.
     """
-    if not table.num_rows:
-        return []
-    step = max(1, table.num_rows // _SAMPLE_ROWS)
-    sample = table.take(pa.array(np.arange(0, table.num_rows, step)))
-    return [name for name in sample.column_names if _repeats(sample.column(name))]
+    sample = table.slice(0, _SAMPLE_ROWS)
+    return [name for name in sample.column_names if sample.num_rows and _repeats(sample.column(name))]
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:
@@ -279,34 +271,33 @@ def constant(value: str, count: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(zeros, pa.array([value], pa.string()))
 
 
-def with_meta_columns(
-    data: pa.RecordBatch, keys: pa.Array, paths: pa.Array, context: WriteContext, task: TaskContext
-) -> pa.RecordBatch:
-    """Return rows of this write with meta columns in front; the file's name is filled in when it is known."""
-    count = data.num_rows
+def with_meta_columns(rows: pa.Table, path: str, context: WriteContext, task: TaskContext) -> pa.Table:
+    """Return rows of one partition, key first, with all meta columns; the file's name is not known yet."""
+    count = rows.num_rows
     meta = {
         COMMIT_TIME: constant(context.requested_time, count),
         COMMIT_SEQNO: task.sequence_numbers(context.requested_time, count),
-        RECORD_KEY: keys.cast(pa.string()) if keys.type != pa.string() else keys,
-        PARTITION_PATH: paths.dictionary_encode(),
+        RECORD_KEY: rows.column(RECORD_KEY),
+        PARTITION_PATH: constant(path, count),
         FILE_NAME: constant("", count),
     }
-    arrays = [meta[name] for name in META_COLUMNS] + data.columns
-    return pa.RecordBatch.from_arrays(arrays, schema=file_schema(context.schema))
+    arrays = [meta[name] for name in META_COLUMNS] + rows.columns[1:]
+    return pa.Table.from_arrays(arrays, schema=file_schema(context.schema))
 
 
-def split_by_path(batch: pa.RecordBatch) -> Iterable[tuple[str, pa.RecordBatch]]:
+def split_by_path(batch: pa.RecordBatch, paths: pa.Array) -> Iterable[tuple[str, pa.RecordBatch]]:
     """Yield the rows of each partition path, in the order they came."""
-    paths = batch.column(PARTITION_PATH)
-    codes = paths.indices.to_numpy(zero_copy_only=False)
+    encoded = paths.dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
     if not len(codes):
         return
-    if (codes == codes[0]).all():
-        yield paths.dictionary[int(codes[0])].as_py(), batch
+    names = encoded.dictionary.to_pylist()
+    if len(names) == 1:
+        yield names[0], batch
         return
     order = np.argsort(codes, kind="stable")
     in_order = batch.take(pa.array(order))
     bounds = np.flatnonzero(np.diff(codes[order])) + 1
     starts = [0, *bounds.tolist()]
     for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):
-        yield paths.dictionary[int(codes[order[start]])].as_py(), in_order.slice(start, end - start)
+        yield names[codes[order[start]]], in_order.slice(start, end - start)

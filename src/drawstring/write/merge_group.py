@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from drawstring.model.commit_metadata import WriteStat
 from drawstring.model.file_group import BaseFile
-from drawstring.schema.meta_columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from drawstring.schema.meta_columns import RECORD_KEY
 from drawstring.schema.projection import plan_projection
 from drawstring.write.assignment import Bucket
 from drawstring.write.base_files import (
@@ -63,7 +63,7 @@ def _write_new(context: WriteContext, task: TaskContext, bucket: Bucket, rows: p
     if not live.num_rows:
         return None
     writer = BaseFileWriter(context, task, bucket.group.partition_path, bucket.group.file_id, kind=CREATE)
-    for chunk in _row_groups(_prepared(context, task, live)):
+    for chunk in _row_groups(_prepared(context, task, bucket.group.partition_path, live)):
         writer.write(chunk)
     size = writer.close()
     return writer.stat(size, num_inserts=writer.rows)
@@ -80,7 +80,7 @@ def _rewrite(
     decision = _decide(context, base_file, rows, rules)
     if decision.is_idle:
         return None
-    prepared = _prepared(context, task, rows)
+    prepared = _prepared(context, task, bucket.group.partition_path, rows)
     writer = BaseFileWriter(context, task, bucket.group.partition_path, bucket.group.file_id, kind=MERGE)
     merged = _merged(context, base_file, prepared, decision)
     for chunk in _row_groups(merged, schema=file_schema(context.schema)):
@@ -168,17 +168,11 @@ def _combined(rows: pa.Table, rules: MergeRules) -> pa.Table:
     return rows.take(pa.array(kept))
 
 
-def _prepared(context: WriteContext, task: TaskContext, rows: pa.Table) -> pa.Table:
+def _prepared(context: WriteContext, task: TaskContext, path: str, rows: pa.Table) -> pa.Table:
     """Return incoming rows in the files' schema; columns they lack (deletes) are null and never written."""
-    rows = rows.combine_chunks()
-    projection = plan_projection(rows.schema, context.data_schema)
-    batches = [
-        with_meta_columns(
-            projection.apply(batch), batch.column(RECORD_KEY), batch.column(PARTITION_PATH), context, task
-        )
-        for batch in rows.to_batches()
-    ]
-    return pa.Table.from_batches(batches, schema=file_schema(context.schema))
+    wanted = pa.schema([pa.field(RECORD_KEY, pa.string()), *context.data_schema])
+    projected = plan_projection(rows.schema, wanted).apply_table(rows.combine_chunks())
+    return with_meta_columns(projected, path, context, task)
 
 
 def _merged(
@@ -250,8 +244,3 @@ def _row_groups(tables: Iterator[pa.Table] | pa.Table, schema: pa.Schema | None 
             held, size = [], 0
     if held:
         yield pa.concat_tables(held).unify_dictionaries()
-
-
-def incoming_columns(data_columns: list[str]) -> list[str]:
-    """Return the order of columns in which a bucket's rows are handed over."""
-    return [RECORD_KEY, PARTITION_PATH, DELETED, *[c for c in data_columns if c not in META_COLUMNS]]
