@@ -285,34 +285,41 @@ def test_bulk_insert_arranges_rows(write, path, mode):
 
 OTHER_KEY = {"hoodie.datasource.write.recordkey.field": "v"}
 BAD_CODEC = {"hoodie.parquet.compression.codec": "zip"}
-FLAG = "id int, city string, ts long, v boolean"
+
+
+def refused(write, path, rows, columns, error, **more) -> str:
+    """Write rows that must be refused; return the condition once it is sure that nothing was written."""
+    write([(1, "oslo", 1, "a")])
+    before = files_of(path)
+    with pytest.raises(error) as caught:
+        write(rows, columns, **more)
+    assert files_of(path) == before
+    return caught.value.condition
 
 
 @pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert", "insert_overwrite"])
-@pytest.mark.parametrize(
-    ("rows", "columns", "more", "error", "condition"),
-    [
-        ([(None, "oslo", 1, "a")], COLUMNS, {}, InvalidInput, "NULL_RECORD_KEY"),
-        ([(8, "../..", 1, "a")], COLUMNS, {}, InvalidInput, "INVALID_PARTITION_PATH"),
-        ([(8, "oslo", 1, 5.0)], "key int, city string, ts long, v string", {}, InvalidInput, "COLUMN_NOT_FOUND"),
-        ([(8, "oslo", 1, True)], FLAG, {}, IncompatibleSchema, "COLUMN_TYPE_MISMATCH"),
-        ([(8, "oslo", 1)], "id int, city string, ts long", {}, IncompatibleSchema, "COLUMN_MISSING"),
-        ([(8, "oslo", 1, "a")], COLUMNS, BAD_CODEC, InvalidOption, "INVALID_OPTION_VALUE"),
-        ([(8, "oslo", 1, "a")], COLUMNS, OTHER_KEY, InvalidOption, "CONFIG_CONFLICT"),
-    ],
-)  # fmt: skip
-def test_bad_input_is_refused_and_nothing_is_written(
-    write, path, operation, rows, columns, more, error, condition
-):
-    if operation != "upsert" and condition not in ("NULL_RECORD_KEY", "INVALID_PARTITION_PATH"):
-        pytest.skip("checked before the operation matters")
-    write([(1, "oslo", 1, "a")])
+def test_row_without_key_or_with_a_path_out_of_the_table_is_refused(write, path, operation):
+    condition = refused(write, path, [(None, "oslo", 1, "a")], COLUMNS, InvalidInput, op=operation)
+    assert condition == "NULL_RECORD_KEY"
     before = files_of(path)
-    rows = [(*row[:3], "x") if columns.startswith("key") else row for row in rows]
-    with pytest.raises(error) as caught:
-        write(rows, columns, op=operation, options=OPTIONS | more)
-    assert caught.value.condition == condition
+    with pytest.raises(InvalidInput) as caught:
+        write([(8, "../..", 1, "a")], op=operation)
+    assert caught.value.condition == "INVALID_PARTITION_PATH"
     assert files_of(path) == before
+
+
+@pytest.mark.parametrize(
+    ("columns", "more", "error", "condition"),
+    [
+        ("key int, city string, ts long, v string", {}, InvalidInput, "COLUMN_NOT_FOUND"),
+        ("id int, city string, ts long, v date", {}, IncompatibleSchema, "COLUMN_TYPE_MISMATCH"),
+        ("id int, city string, ts long", {}, IncompatibleSchema, "COLUMN_MISSING"),
+        (COLUMNS, BAD_CODEC, InvalidOption, "INVALID_OPTION_VALUE"),
+        (COLUMNS, OTHER_KEY, InvalidOption, "CONFIG_CONFLICT"),
+    ],
+)
+def test_rows_or_options_that_do_not_fit_are_refused(write, path, columns, more, error, condition):
+    assert refused(write, path, [], columns, error, options=OPTIONS | more) == condition
 
 
 def test_failed_first_write_leaves_no_table(write, path):
