@@ -70,19 +70,22 @@ def _run(name: str, question: str, place: Path, rows: int) -> dict[str, Any]:
 
 
 def _report(figures: Figures) -> str:
-    lines = [
-        "",
-        f"{'seconds':28}" + "".join(f"{question + ' 1st':>18}{'again':>9}" for question in QUESTIONS),
-    ]
+    return "\n".join([*_table(figures, ""), *_table(figures, " processor")])
+
+
+def _table(figures: Figures, suffix: str) -> list[str]:
+    """Seconds by the clock, or of the processor; then how they stand to Hudi and to base files alone."""
+    heads = "".join(f"{question + ' 1st':>18}{'again':>9}" for question in QUESTIONS)
+    lines = ["", f"{'seconds' + suffix:28}{heads}"]
     for name, answers in figures.items():
-        cells = "".join(f"{answers[q]['first']:18.2f}{answers[q]['repeated']:9.2f}" for q in QUESTIONS)
-        lines.append(f"{name:28}{cells}")
+        pairs = [(answers[q]["first" + suffix], answers[q]["repeated" + suffix]) for q in QUESTIONS]
+        lines.append(f"{name:28}" + "".join(f"{first:18.2f}{again:9.2f}" for first, again in pairs))
     if {"hudi", "drawstring", "drawstring read-optimised"} <= figures.keys():
-        lines += ["", *_ratios(figures)]
-    return "\n".join(lines)
+        lines += _ratios(figures, suffix)
+    return lines
 
 
-def _ratios(figures: Figures) -> list[str]:
+def _ratios(figures: Figures, suffix: str) -> list[str]:
     ours, hudi, plain = figures["drawstring"], figures["hudi"], figures["drawstring read-optimised"]
     rows = [("x Hudi 1.2, as fast", hudi, True), ("x its own read-optimised scan", plain, False)]
     lines = []
@@ -90,7 +93,7 @@ def _ratios(figures: Figures) -> list[str]:
         cells = ""
         for question in QUESTIONS:
             for when in ("first", "repeated"):
-                ratio = other[question][when] / ours[question][when]
+                ratio = other[question][when + suffix] / ours[question][when + suffix]
                 cells += f"{ratio if faster else 1 / ratio:{18 if when == 'first' else 9}.2f}"
         lines.append(f"{label:28}{cells}")
     return lines
