@@ -271,6 +271,24 @@ def test_columns_are_added_widened_and_filled(write, path):
     assert drawstring.open_table(path).snapshot().schema.field("id").type == pa.int64()
 
 
+def test_each_of_many_file_groups_gets_a_task_of_its_own(write, path):
+    rows = [(n, f"c{n % 70}", 1, "old") for n in range(140)]
+    assert write(rows).files_written == 70
+    second = write([(n, f"c{n % 70}", 2, "new") for n in range(70, 210)])
+    assert (second.inserted, second.updated, second.files_written) == (70, 70, 70)
+    found = rows_of(path, "id", "v")
+    assert sorted(found) == [(n, "old" if n < 70 else "new") for n in range(210)]
+    tasks = {name.split("_")[1].split("-")[0] for (name,) in rows_of(path, "_hoodie_file_name")}
+    assert len(tasks) == 70
+
+
+@pytest.mark.parametrize("operation", ["bulk_insert", "insert", "insert_overwrite_table"])
+def test_incoming_rows_of_one_key_are_combined_on_demand(write, path, operation):
+    rows = [(1, "oslo", 2, "b"), (1, "oslo", 1, "a"), (2, "oslo", None, "c"), (2, "oslo", 0, "d")]
+    write(rows, op=operation, hoodie__combine__before__insert="true")
+    assert rows_of(path, "id", "v") == [(1, "b"), (2, "d")]
+
+
 @pytest.mark.parametrize("mode", ["GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION_AND_SORT"])
 def test_bulk_insert_arranges_rows(write, path, mode):
     rows = [(n, f"c{n % 3}", 1, "v") for n in range(50)]

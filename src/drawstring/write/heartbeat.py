@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from dataclasses import replace
-from types import TracebackType
 
 from drawstring.storage.base import Storage
 from drawstring.write.clock import Clock
@@ -53,18 +52,6 @@ class Heartbeat:
         while not self._stop.wait(INTERVAL_SECONDS):
             with suppress(OSError):
                 self._storage.write(self._path, self._content)
-
-    def __enter__(self) -> Heartbeat:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
 
 
 def is_abandoned(storage: Storage, requested_time: str, *, clock: Clock) -> bool:
