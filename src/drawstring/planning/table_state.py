@@ -114,6 +114,11 @@ class TableState:
         return {}
 
     @cached_property
+    def known_file_schemas(self) -> dict[str, pa.Schema | None]:
+        """Schemas of base files, by what tells them apart; None for files that cannot be read."""
+        return {}
+
+    @cached_property
     def verified(self) -> set[str | None]:
         """The read points whose files were looked for."""
         return set()

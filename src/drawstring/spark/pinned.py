@@ -16,6 +16,7 @@ from drawstring.planning.scan import Scan, ScanPlan, ScanSource
 from drawstring.predicates.ast import And, Predicate, columns_of
 from drawstring.predicates.evaluate import Facts, facts_of_values, may_match, possible_outcomes
 from drawstring.spark import wire
+from drawstring.spark.projections import AS_IS, Projections
 from drawstring.spark.task_codec import context_to_wire, task_to_wire
 from drawstring.spark.types import spark_schema
 from drawstring.table import Table, open_table
@@ -119,13 +120,15 @@ class PinnedTable:
 
 def plan_message(table: PinnedTable, plan: ScanPlan, *, planning_ms: int) -> wire.ScanPlanned:
     """A plan for the bridge; what workers need of a slice is sent for slices that workers read."""
-    contexts = _Contexts(table.context_schema)
-    tasks = [_task_message(table, task, contexts) for task in plan.tasks]
+    contexts, projections = _Contexts(table.context_schema), Projections(table.source)
+    projections.look_up(plan.tasks)
+    tasks = [_task_message(table, task, contexts, projections.index(task)) for task in plan.tasks]
     skipped = plan.skipped
     by_partition = skipped.reasons.get("partition", 0)
     return wire.ScanPlanned(
         tasks=tasks,
         contexts=contexts.found,
+        projections=projections.found,
         rows=plan.row_count,
         bytes=sum(task.bytes for task in tasks),
         files=sum(_file_count(task) for task in plan.tasks),
@@ -135,11 +138,12 @@ def plan_message(table: PinnedTable, plan: ScanPlan, *, planning_ms: int) -> wir
     )
 
 
-def read_mode(task: ReadTask) -> str:
-    """How a slice is read: by Spark alone, by Spark with a merge plan, or by a worker."""
-    base = task.slice.base_file
-    plain = base is not None and base.extension == "parquet"
-    if not plain or task.keep_commit_times is not None or task.partition_values or task.mappings:
+def read_mode(task: ReadTask, projection: int | None) -> str:
+    """How a slice is read: by Spark alone, by Spark with a merge plan, or by a worker.
+
+    `projection` is that of the base file; None when a worker must read it.
+    """
+    if projection is None:
         return ARROW
     return MERGE if task.slice.log_files else NATIVE
 
@@ -161,19 +165,20 @@ class _Contexts:
         return self._known[key]
 
 
-def _task_message(table: PinnedTable, task: ReadTask, contexts: _Contexts) -> wire.TaskMessage:
-    mode = read_mode(task)
-    for_worker = mode != NATIVE or not task.file_schema_known_equal
+def _task_message(
+    table: PinnedTable, task: ReadTask, contexts: _Contexts, projection: int | None
+) -> wire.TaskMessage:
+    mode = read_mode(task, projection)
     file = task.slice.base_file or task.slice.log_files[0]
     return wire.TaskMessage(
         mode=mode,
         path=table.file_path(file),
         size=file.size,
         bytes=task.slice.size,
-        context=contexts.index(task) if for_worker else -1,
-        payload=task_to_wire(task) if for_worker else None,
+        context=-1 if mode == NATIVE else contexts.index(task),
+        payload=None if mode == NATIVE else task_to_wire(task),
         rows=task.row_count,
-        exact=task.file_schema_known_equal,
+        projection=AS_IS if projection is None else projection,
     )
 
 

@@ -77,9 +77,8 @@ class TaskMessage:
     """One file slice: how to read it, and what.
 
     `mode` is `native`, `merge` or `arrow`. `path` is the file Spark sees (the base file, or the first log),
-    absolute; `size` its bytes, `bytes` those of the whole slice. `exact` says that the base file is known to have
-    the table's schema; otherwise the bridge looks, and leaves to the worker what it cannot widen. `context` indexes
-    `ScanPlanned.contexts` (-1: none); `payload` is for the worker alone.
+    absolute; `size` its bytes, `bytes` those of the whole slice. `context` indexes `ScanPlanned.contexts`;
+    `payload` is for the worker alone. `projection` indexes `ScanPlanned.projections`, -1 for none.
     """
 
     mode: str
@@ -89,15 +88,19 @@ class TaskMessage:
     context: int
     payload: Any
     rows: int | None = None
-    exact: bool = True
+    projection: int = -1
 
 
 @dataclass(frozen=True)
 class ScanPlanned:
-    """The selected tasks and what was skipped on the way."""
+    """The selected tasks and what was skipped on the way.
+
+    `projections` are the ways from schemas of base files to the table's, as `Projection.describe` gives them.
+    """
 
     tasks: list[TaskMessage]
     contexts: list[Any]
+    projections: list[Any]
     rows: int | None
     bytes: int
     files: int

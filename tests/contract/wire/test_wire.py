@@ -65,6 +65,6 @@ def test_the_bridge_understands_the_golden_messages():
         "load_table version 1",
         "plan_scan version 1",
         "push_filters version 1",
-        "scan_planned native:100:7,arrow:100:- - 3",
+        "scan_planned native:100:7,arrow:100:-,native:100:5:cast - 4",
         "table_loaded trips /data/trips@0123::snapshot struct<id:int,day:date> day true",
     ]

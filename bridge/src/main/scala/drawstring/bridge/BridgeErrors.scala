@@ -76,6 +76,13 @@ object BridgeErrors {
   def workerProtocol(kind: Char): DrawstringBridgeException =
     make("BridgeError", "WORKER_PROTOCOL", s"A drawstring worker sent a frame '$kind' where it is not expected.")
 
+  def unknownCast(kind: String, found: String, wanted: String): DrawstringBridgeException = make(
+    "BridgeError",
+    "UNKNOWN_CONVERSION",
+    s"The planner asks for the conversion '$kind' from $found to $wanted, which the bridge does not know. " +
+      "The bridge jar and the Python package differ: restart the session with one drawstring version."
+  )
+
   private def withCause(error: DrawstringBridgeException, cause: Throwable): DrawstringBridgeException = {
     error.initCause(cause)
     error

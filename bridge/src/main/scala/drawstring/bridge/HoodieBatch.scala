@@ -29,7 +29,8 @@ class HoodieBatch(scan: HoodieScan) extends Batch {
       scan.table,
       scan.readSchema(),
       scan.filters.flatMap(_.toParquet).toArray,
-      scan.plan.tasks.exists(_.isMerge)
+      scan.plan.tasks.exists(_.isMerge),
+      scan.plan.projections
     )
   )
 
@@ -114,7 +115,7 @@ object SplitPacking {
   }
 
   private def splits(tasks: Seq[SliceTask], maxBytes: Long): Seq[SliceSplit] = tasks.flatMap { task =>
-    if (task.isSplittable) (0L until task.size by maxBytes).map(start => split(task, start, math.min(maxBytes, task.size - start)))
+    if (task.isNative) (0L until task.size by maxBytes).map(start => split(task, start, math.min(maxBytes, task.size - start)))
     else Seq(split(task, 0, task.size))
   }
 
@@ -132,5 +133,5 @@ object SplitPacking {
     Map.empty[String, Any]
   )
 
-  private def weight(split: SliceSplit): Long = if (split.task.isSplittable) split.file.length else split.task.bytes
+  private def weight(split: SliceSplit): Long = if (split.task.isNative) split.file.length else split.task.bytes
 }

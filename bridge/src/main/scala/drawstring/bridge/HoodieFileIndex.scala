@@ -42,11 +42,14 @@ class HoodieFileIndex(val table: LoadedTable) extends FileIndex {
     Seq(PartitionDirectory(InternalRow.empty, plan.tasks.map(status).toList))
   }
 
-  /** Whether a file may be split in every plan made so far. */
+  /** Whether a file is read by the native reader in every plan made so far. */
   def isPlain(path: Path): Boolean = !special.contains(path.toString)
 
+  /** Those of all files, since what a query selects of them may not be known yet. */
+  def projections: Seq[FileProjection] = whole.projections
+
   private def special: Set[String] =
-    plans.values.flatMap(_.tasks).filterNot(_.isSplittable).map(task => new Path(task.path).toString).toSet
+    plans.values.flatMap(_.tasks).filterNot(_.isNative).map(task => new Path(task.path).toString).toSet
 
   private def whole: ScanPlan = plans.getOrElseUpdate(Set.empty, table.plan(Nil))
 
@@ -98,7 +101,14 @@ class HoodieFileFormat(@transient index: HoodieFileIndex) extends ParquetFileFor
       options: Map[String, String],
       hadoopConf: Configuration
   ): PartitionedFile => Iterator[InternalRow] = {
-    val slices = SliceReaderFactory.create(spark, index.table, requiredSchema, filters.toArray, withPositions = true)
+    val slices = SliceReaderFactory.create(
+      spark,
+      index.table,
+      requiredSchema,
+      filters.toArray,
+      withPositions = true,
+      index.projections
+    )
     val batches = options.get(FileFormat.OPTION_RETURNING_BATCH).contains("true")
     new SliceIterators(slices, requiredSchema, batches)
   }

@@ -4,8 +4,9 @@ import scala.collection.JavaConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 
-/** How one file slice is read; `context` and `payload` are for the Python worker alone. A base file that is not `exact`
-  * may have an older schema than the table.
+/** How one file slice is read; `context` and `payload` are for the Python worker alone.
+  *
+  * `projection` says how the base file comes to the table's schema; None when it has it, or lacks columns at most.
   */
 case class SliceTask(
     mode: String,
@@ -15,12 +16,9 @@ case class SliceTask(
     rows: Option[Long],
     context: String,
     payload: String,
-    exact: Boolean
+    projection: Option[FileProjection]
 ) extends Serializable {
   def isNative: Boolean = mode == SliceTask.Native
-
-  /** Whether parts of the file can be read apart; a file that may turn out to need a worker cannot. */
-  def isSplittable: Boolean = isNative && exact
 
   def isMerge: Boolean = mode == SliceTask.Merge
 }
@@ -40,14 +38,17 @@ case class ScanPlan(
     skippedByPartition: Long,
     skippedByStatistics: Long,
     planningMillis: Long
-)
+) {
+  def projections: Seq[FileProjection] = tasks.flatMap(_.projection).distinct
+}
 
 object ScanPlan {
 
   def fromWire(node: JsonNode): ScanPlan = {
     val contexts = node.get("contexts").elements().asScala.map(Wire.text).toVector
+    val projections = node.get("projections").elements().asScala.map(p => FileProjection(Wire.text(p))).toVector
     ScanPlan(
-      node.get("tasks").elements().asScala.map(task(_, contexts)).toVector,
+      node.get("tasks").elements().asScala.map(task(_, contexts, projections)).toVector,
       Wire.optionalLong(node.get("rows")),
       node.get("bytes").asLong,
       node.get("files").asLong,
@@ -57,7 +58,7 @@ object ScanPlan {
     )
   }
 
-  private def task(node: JsonNode, contexts: Vector[String]): SliceTask = {
+  private def task(node: JsonNode, contexts: Vector[String], projections: Vector[FileProjection]): SliceTask = {
     val context = node.get("context").asInt
     SliceTask(
       node.get("mode").asText,
@@ -67,7 +68,7 @@ object ScanPlan {
       Wire.optionalLong(node.get("rows")),
       if (context < 0) "null" else contexts(context),
       Wire.text(node.get("payload")),
-      node.get("exact").asBoolean
+      projections.lift(node.get("projection").asInt)
     )
   }
 }

@@ -17,42 +17,32 @@ import org.apache.spark.util.SerializableConfiguration
 /** Opens slices on executors: plain files natively, merged ones by hiding and appending, odd ones as Arrow.
   *
   * `positioned` also reads each row's position in its file, which survives skipped row groups; None when no
-  * slice needs merging.
+  * slice needs merging. `projected` has the readers of files of other schemas.
   */
 case class SliceReaderFactory(
     native: ParquetPartitionReaderFactory,
     positioned: Option[ParquetPartitionReaderFactory],
+    projected: Map[FileProjection, ProjectedFiles],
     root: String,
     schema: StructType,
     workers: WorkerSettings
 ) {
 
-  def open(file: PartitionedFile, task: SliceTask): PartitionReader[ColumnarBatch] =
-    if (task.mode == SliceTask.Arrow) readByWorker(task)
-    else if (task.exact) read(file, task, Widening.none)
-    else
-      Widening.of(file, schema, native.broadcastedConf.value.value) match {
-        case Some(widening) => read(file, task, widening)
-        case None => readByWorker(task)
-      }
+  def open(file: PartitionedFile, task: SliceTask): PartitionReader[ColumnarBatch] = task.mode match {
+    case SliceTask.Native => base(file, task)
+    case SliceTask.Merge =>
+      val rows = base(file, task)
+      try new MergedReader(rows, WorkerCall.start(workers, request("merge", task)))
+      catch { case error: Throwable => rows.close(); throw error }
+    case _ => new ArrowReader(WorkerCall.start(workers, request("read", task)))
+  }
 
-  private def read(file: PartitionedFile, task: SliceTask, widening: Widening): PartitionReader[ColumnarBatch] =
-    if (!task.isMerge) base(file, native, widening)
-    else {
-      val positions = base(file, positioned.get, widening)
-      try new MergedReader(positions, WorkerCall.start(workers, request("merge", task)))
-      catch { case error: Throwable => positions.close(); throw error }
-    }
-
-  private def base(
-      file: PartitionedFile,
-      factory: ParquetPartitionReaderFactory,
-      widening: Widening
-  ): PartitionReader[ColumnarBatch] =
-    new GuardedReader(file, () => widening.wrap(widening.adapt(factory).buildColumnarReader(file), factory.readDataSchema))
-
-  private def readByWorker(task: SliceTask): PartitionReader[ColumnarBatch] =
-    new ArrowReader(WorkerCall.start(workers, request("read", task)))
+  private def base(file: PartitionedFile, task: SliceTask): PartitionReader[ColumnarBatch] = task.projection match {
+    case Some(projection) => projected(projection).open(file, task.isMerge)
+    case None =>
+      val factory = if (task.isMerge) positioned.get else native
+      new GuardedReader(file, () => factory.buildColumnarReader(file))
+  }
 
   private def request(kind: String, task: SliceTask): String = {
     val message = Wire.obj().put("kind", kind).put("root", root).put("schema", schema.json)
@@ -70,17 +60,28 @@ object SliceReaderFactory {
       table: LoadedTable,
       schema: StructType,
       filters: Array[Filter],
-      withPositions: Boolean
+      withPositions: Boolean,
+      projections: Seq[FileProjection]
   ): SliceReaderFactory = {
-    val positions = schema.add(ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME, LongType)
+    def positioned(read: StructType, usable: Array[Filter]): Option[ParquetPartitionReaderFactory] =
+      if (withPositions) Some(parquet(spark, table.schema, withPosition(read), usable)) else None
+    def files(projection: FileProjection): ProjectedFiles = {
+      val cut = projection.cut(schema)
+      val usable = cut.usable(filters)
+      ProjectedFiles(cut, parquet(spark, cut.file, cut.file, usable), positioned(cut.file, usable))
+    }
     SliceReaderFactory(
       parquet(spark, table.schema, schema, filters),
-      if (withPositions) Some(parquet(spark, table.schema, positions, filters)) else None,
+      positioned(schema, filters),
+      projections.distinct.map(projection => projection -> files(projection)).toMap,
       table.path,
       schema,
       WorkerSettings.current
     )
   }
+
+  private def withPosition(schema: StructType): StructType =
+    schema.add(ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME, LongType)
 
   private def parquet(
       spark: SparkSession,
