@@ -23,6 +23,7 @@ from drawstring.schema.projection import (
     Projection,
     plan_projection,
 )
+from drawstring.schema.type_text import type_text
 
 AS_IS = -1
 """The index of files that need no projection."""
@@ -125,7 +126,7 @@ def _is_known_value(kind: str, found: Any, wanted: pa.DataType) -> bool:
     if kind == conversions.NUMBER_TO_TEXT:
         return bool(pa.types.is_decimal(found))
     if kind == conversions.CAST:
-        return bool(found == wanted)
+        return type_text(found) == type_text(wanted) and type_text(found) in ("string", "binary")
     if kind in _OF_TIMES:
         # Spark reads no nanoseconds.
         return bool(found == pa.int64() or found.unit in ("ms", "us"))
