@@ -58,16 +58,17 @@ def decode_rows(
         return
     batch_count = -(-rows // BATCH_ROWS)
     batch_rows = -(-rows // batch_count)
-    with _container(schema, parts, filler * (batch_count * batch_rows - rows)) as path:
-        try:
+    padding = filler * (batch_count * batch_rows - rows)
+    try:
+        with _container(schema, parts, padding) as path:
             batches = _read(path, columns, batch_rows)
             for index in range(batch_count):
                 yield next(batches).slice(0, rows - index * batch_rows)
-        except BaseException as error:
-            # A panic of the native code is a BaseException of a private class.
-            if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError)):
-                raise
-            raise NativeDecodeError(str(error)) from error
+    except BaseException as error:
+        # A panic of the native code is a BaseException of a private class; a full disk is an OSError.
+        if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError)):
+            raise
+        raise NativeDecodeError(str(error)) from error
 
 
 def _read(path: str, columns: Sequence[str] | None, batch_rows: int) -> Iterator[pa.RecordBatch]:

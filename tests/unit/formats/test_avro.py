@@ -127,6 +127,15 @@ def refuse(monkeypatch, name):
     monkeypatch.setattr(avro, name, refused)
 
 
+def test_without_room_for_temporary_files_records_are_decoded_one_by_one(monkeypatch):
+    def full(*_, **__):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", full)
+    schema = record(("a", "long"))
+    assert rows_of(decode_blocks(json.dumps(schema), [block(schema, [{"a": 7}])])) == [{"a": 7}]
+
+
 def test_blocks_of_one_schema_are_decoded_together_and_in_order():
     schema = record(("a", "long"))
     contents = [block(schema, [{"a": i}, {"a": -i}]) for i in range(50)] + [block(schema, [])]
