@@ -399,12 +399,13 @@ class _Job:
     ) -> list[WriteStat]:
         if self._plan.operation == DELETE:
             located, counts = located.filter(F.col(jobs.FILE_ID).isNotNull()), replace(counts, inserts={})
+        files = self._plan.options.files
         assignment = assign(
             counts.updates,
             counts.inserts,
             slices,
-            files=self._plan.options.files,
-            record_size=self._state.average_record_size,
+            files=files,
+            record_size=self._state.average_record_size(at_least=max(1, files.small_file_limit)),
         )
         if not assignment.buckets:
             return []

@@ -121,12 +121,14 @@ class TableState:
         with self.storage.open(path) as source:
             return pq.read_schema(source)
 
-    @cached_property
-    def average_record_size(self) -> float | None:
-        """Bytes per record in the newest commit that wrote any."""
+    def average_record_size(self, *, at_least: int) -> float | None:
+        """Bytes per record in the newest commit that wrote this many bytes or more.
+
+        Small commits tell little: footers with bloom filters can outweigh their records by far.
+        """
         for instant in reversed(self.timeline.completed_writes):
             stats = self.commit_metadata(instant).stats
             records, size = sum(s.num_writes for s in stats), sum(s.file_size for s in stats)
-            if records and size:
+            if records and size >= at_least:
                 return size / records
         return None

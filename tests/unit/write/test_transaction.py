@@ -44,6 +44,13 @@ def test_committed_slices_are_seen_by_the_view(table):
     assert (metadata.operation, metadata.stats[0].num_inserts) == ("INSERT", 1)
 
 
+def test_small_commits_do_not_tell_the_size_of_a_record(table):
+    _, outcome = commit_one(table)
+    state, size = TableState.load(table), outcome.metadata.stats[0].file_size
+    assert state.average_record_size(at_least=size) == size
+    assert state.average_record_size(at_least=size + 1) is None
+
+
 def test_abort_leaves_the_table_as_it_was(table):
     before = paths_of(table)
     transaction = Transaction.begin(table, operation="INSERT")
