@@ -14,6 +14,7 @@ import io
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -40,6 +41,8 @@ _WRAPPED: tuple[tuple[str, Any, pa.DataType], ...] = (
     ("TimestampMicrosWrapper", "long", pa.timestamp("us", tz="UTC")),
 )
 _NULL, _INT, _ARRAY = 0, 2, len(_WRAPPED)
+_FEW = 200
+"""So many deletes are decoded one by one in the time that the native decoder takes to start."""
 _SENTINEL = b"\x00drawstring: the deletes end here\x00"
 
 
@@ -119,7 +122,7 @@ def _octets(data: pa.Buffer) -> memoryview:
 def _decode_rows(rows: Rows) -> list[DeleteBatch]:
     if 3 * rows.count > rows.data.size:
         raise ValueError(f"{rows.count} deletes in {rows.data.size} bytes")
-    shape = _shape_of_first(_octets(rows.data))
+    shape = _shape_of_first(_octets(rows.data)) if rows.count > _FEW else None
     batches = _decode_alike(rows, shape) if shape is not None else None
     return list(batches if batches is not None else _decode_mixed(rows))
 
@@ -265,7 +268,7 @@ def _storage_type(branch: int) -> pa.DataType:
 def _records(rows: Rows) -> Iterator[tuple[str, tuple[int, ...], tuple[Any, ...]]]:
     import fastavro
 
-    schema = fastavro.parse_schema(_full_schema())
+    schema = _parsed_schema()
     stream = io.BytesIO(rows.data)
     for _ in range(rows.count):
         try:
@@ -294,6 +297,13 @@ def _ordering_of(value: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
 
 
 _BRANCHES = {name: index for index, (name, _, _) in enumerate(_WRAPPED)}
+
+
+@lru_cache(maxsize=1)
+def _parsed_schema() -> Any:
+    import fastavro
+
+    return fastavro.parse_schema(_full_schema())
 
 
 def _full_schema() -> dict[str, Any]:

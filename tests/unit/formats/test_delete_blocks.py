@@ -49,6 +49,11 @@ def decoded(content):
     }
 
 
+@pytest.fixture(params=[0, 10**9], ids=["natively", "one by one"], autouse=True)
+def few(request, monkeypatch):
+    monkeypatch.setattr(delete_blocks, "_FEW", request.param)
+
+
 def test_the_bytes_of_one_delete_that_hudi_wrote():
     payload = (
         bytes.fromhex("02020e") + b"TXN-002" + bytes.fromhex("0212") + b"region=us" + bytes.fromhex("040000")
@@ -100,7 +105,8 @@ def test_several_ordering_fields():
     assert decoded(content) == {f"k{i}": (i, 1.5) for i in range(10)}
 
 
-def test_a_million_deletes_take_little_time():
+def test_a_million_deletes_take_little_time(monkeypatch):
+    monkeypatch.setattr(delete_blocks, "_FEW", 200)
     one = bytes.fromhex("020e") + b"%07d" + bytes.fromhex("0202") + b"p" + bytes.fromhex("0606")
     count = 1_000_000
     payload = delete_blocks.varint(count) + b"".join(one % i for i in range(count)) + b"\x00"
