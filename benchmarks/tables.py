@@ -128,7 +128,7 @@ def listed(path: Path, shape: Shape) -> Path:
     writer = _Writer(path, path.name, metadata_table=True)
     writer.properties()
     files: dict[str, dict[str, int]] = {}
-    for partition, file_id, name in _names(shape):
+    for partition, file_id, name in _names(shape, path.name):
         files.setdefault(partition, {})[name] = 100_000_000
         writer.note(partition, file_id, name, 1_000_000, 100_000_000)
     writer.commit(FIRST, avro_schema(rows_of(Shape(1, 1, shape.columns)).schema))
@@ -178,10 +178,11 @@ def _repeated(text: str, count: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), [text]).cast(pa.string())
 
 
-def _names(shape: Shape) -> list[tuple[str, str, str]]:
-    found = []
+def _names(shape: Shape, table: str) -> list[tuple[str, str, str]]:
+    # File names differ between tables: what is cached of one must not serve another.
+    found, salt = [], f"{zlib.crc32(table.encode()):08x}"
     for number in range(shape.files):
-        file_id = f"{number:08x}-0000-4000-8000-000000000000-0"
+        file_id = f"{number:08x}-{salt[:4]}-4{salt[4:7]}-8000-000000000000-0"
         found.append((f"p={number % shape.partitions}", file_id, f"{file_id}_0-1-{number}_{FIRST}.parquet"))
     return found
 
@@ -194,7 +195,7 @@ def _base_files(writer: _Writer, shape: Shape, data: pa.Table) -> None:
     size = original.stat().st_size
     for partition in range(shape.partitions):
         writer.partition(f"p={partition}")
-    for partition_name, file_id, name in _names(shape):
+    for partition_name, file_id, name in _names(shape, writer.name):
         os.link(original, writer.path / partition_name / name)
         writer.note(partition_name, file_id, name, shape.rows_per_file, size)
     original.unlink()
@@ -205,7 +206,7 @@ def _log_files(writer: _Writer, shape: Shape, data: pa.Table) -> None:
         data.slice(0, 0) if not shape.updated else data.take(_spread(shape.rows_per_file, shape.updated))
     )
     block = _data_block(updated)
-    for partition, file_id, _ in _names(shape):
+    for partition, file_id, _ in _names(shape, writer.name):
         name = f".{file_id}_{SECOND}.log.1_0-2-0"
         target = writer.path / partition / name
         target.write_bytes(block)
