@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 
+import hudi
 import pyarrow as pa
 import pytest
 
@@ -64,7 +65,6 @@ def rows_of(path: str, *columns: str) -> list[tuple]:
 
 
 def _read_independently(path: str) -> list[dict]:
-    hudi = pytest.importorskip("hudi")
     batches = hudi.HudiTableBuilder.from_base_uri(path).build().read()
     return [row for batch in batches for row in pa.record_batch(batch).to_pylist()]
 
