@@ -23,8 +23,20 @@ def context_to_wire(task: ReadTask) -> dict[str, Any]:
 
 
 def task_to_wire(task: ReadTask) -> dict[str, Any]:
-    """What is the task's own."""
-    return {name: encode(getattr(task, name)) for name in _PER_SLICE}
+    """What is the task's own; written out by hand, because plans have many tasks."""
+    found = task.slice
+    return {
+        "slice": {
+            "group": _flat(found.group),
+            "base_instant": found.base_instant,
+            "base_file": _flat(found.base_file) if found.base_file else None,
+            "log_files": [_flat(log) for log in found.log_files],
+        },
+        "partition_values": encode(task.partition_values),
+        "mappings": encode(task.mappings),
+        "file_schema_known_equal": task.file_schema_known_equal,
+        "row_count": task.row_count,
+    }
 
 
 def task_from_wire(context: Mapping[str, Any], own: Mapping[str, Any]) -> ReadTask:
@@ -88,6 +100,12 @@ def _untagged(node: dict[str, str]) -> Any:
         "$bytes": base64.b64decode,
     }
     return readers[tag](text)
+
+
+def _flat(value: Any) -> dict[str, Any]:
+    """A dataclass of plain values."""
+    kind: Any = type(value)
+    return {name: getattr(value, name) for name in _hints(kind)}
 
 
 @lru_cache(maxsize=64)

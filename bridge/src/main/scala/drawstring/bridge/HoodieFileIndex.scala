@@ -2,6 +2,7 @@ package drawstring.bridge
 
 import scala.collection.concurrent.TrieMap
 
+import com.fasterxml.jackson.databind.JsonNode
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.TaskContext
@@ -24,6 +25,7 @@ import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
   */
 class HoodieFileIndex(val table: LoadedTable) extends FileIndex {
   @transient private lazy val plans = TrieMap.empty[Set[String], ScanPlan]
+  @transient private lazy val special = TrieMap.empty[Path, Unit]
 
   override def rootPaths: Seq[Path] = Seq(new Path(table.path))
 
@@ -38,20 +40,25 @@ class HoodieFileIndex(val table: LoadedTable) extends FileIndex {
 
   override def listFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] = {
     val wire = (partitionFilters ++ dataFilters).flatMap(SparkAccess.toV2Predicate).flatMap(Predicates.toWire)
-    val plan = plans.getOrElseUpdate(wire.map(Wire.text).toSet, table.plan(wire))
-    Seq(PartitionDirectory(InternalRow.empty, plan.tasks.map(status).toList))
+    val selected = plan(wire)
+    Seq(PartitionDirectory(InternalRow.empty, selected.tasks.map(status).toList))
   }
 
   /** Whether a file is read by the native reader in every plan made so far. */
-  def isPlain(path: Path): Boolean = !special.contains(path.toString)
+  def isPlain(path: Path): Boolean = !special.contains(path)
 
   /** Those of all files, since what a query selects of them may not be known yet. */
   def projections: Seq[FileProjection] = whole.projections
 
-  private def special: Set[String] =
-    plans.values.flatMap(_.tasks).filterNot(_.isNative).map(task => new Path(task.path).toString).toSet
+  private def whole: ScanPlan = plan(Nil)
 
-  private def whole: ScanPlan = plans.getOrElseUpdate(Set.empty, table.plan(Nil))
+  private def plan(filters: Seq[JsonNode]): ScanPlan = plans.getOrElseUpdate(
+    filters.map(Wire.text).toSet, {
+      val made = table.plan(filters)
+      made.tasks.filterNot(_.isNative).foreach(task => special.put(new Path(task.path), ()))
+      made
+    }
+  )
 
   private def status(task: SliceTask): FileStatusWithMetadata = {
     val file = new FileStatus(task.size, false, 0, 0L, 0L, new Path(task.path))

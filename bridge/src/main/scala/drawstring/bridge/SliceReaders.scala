@@ -80,9 +80,8 @@ class MergedReader(base: PartitionReader[ColumnarBatch], call: WorkerCall) exten
 
   /** The rows to keep, or null for all of them. */
   private def visibleRows(positions: ColumnVector, count: Int): Array[Int] = {
-    val first = positions.getLong(0).toInt
-    val next = hidden.nextSetBit(first)
-    if (count == 0 || next < 0 || next > positions.getLong(count - 1)) null
+    val next = if (count == 0) -1 else hidden.nextSetBit(positions.getLong(0).toInt)
+    if (next < 0 || next > positions.getLong(count - 1)) null
     else {
       val rows = new Array[Int](count)
       var kept = 0

@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.{ConcurrentLinkedDeque, TimeUnit}
 import java.util.concurrent.atomic.{AtomicBoolean, AtomicInteger}
 
-import org.apache.spark.{SparkEnv, SparkFiles}
+import org.apache.spark.{SparkEnv, SparkFiles, TaskContext}
 
 /** A Python process beside this executor. It ends when its standard input does, so it cannot outlive the JVM. */
 class Worker(val settings: WorkerSettings) {
@@ -116,12 +116,14 @@ class WorkerCall private (worker: Worker) {
     }
   }
 
-  /** Gives the worker back; an answer that is not read to its end is called off first. */
+  /** Gives the worker back; an answer that is not read to its end is called off first. A killed task does not wait. */
   def close(): Unit = if (!finished) {
-    try {
-      send('!')
-      while (!finished) frame()
-    } catch { case _: Exception => discard() }
+    if (Option(TaskContext.get()).exists(_.isInterrupted())) discard()
+    else
+      try {
+        send('!')
+        while (!finished) frame()
+      } catch { case _: Exception => discard() }
   }
 
   private def frame(): (Char, Array[Byte]) = {
