@@ -106,6 +106,8 @@ def _settings(given: Mapping[str, Any], jar: str) -> dict[str, str]:
     defaults = {
         "spark.sql.catalog.spark_catalog": CATALOG,
         "spark.pyspark.python": os.environ.get("PYSPARK_PYTHON", sys.executable),
+        # Newer Spark asks a scan for its row count only then.
+        "spark.sql.cbo.planStats.enabled": "true",
     }
     settings = {key: value for key, value in defaults.items() if key not in given}
     settings["spark.jars"] = _with(given.get("spark.jars"), jar)
