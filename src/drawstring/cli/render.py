@@ -68,11 +68,11 @@ def table_report(report: TableReport, *, files: int, instants: int) -> Renderabl
 
 def plan_report(report: PlanReport, *, files: int) -> RenderableType:
     """What a scan reads and skips."""
-    read = _table("partition", "file group", "reader", "base file", "logs", "size", "rows", title="Read")
+    read = _table("partition", "file group", "kind", "base file", "logs", "size", "rows", title="Read")
     for task in _first(report.tasks, files):
         rows = "" if task.rows is None else f"{task.rows:,}"
-        base, reader = task.base_file or "[dim]none[/]", _READERS.get(task.reader, task.reader)
-        read.add_row(task.partition, task.file_id, reader, base, str(task.log_files), size(task.bytes), rows)
+        base, kind = task.base_file or "[dim]none[/]", _KINDS.get(task.kind, task.kind)
+        read.add_row(task.partition, task.file_id, kind, base, str(task.log_files), size(task.bytes), rows)
     skipped = _table("reason", "file slices", title="Skipped")
     for group in report.skipped:
         skipped.add_row(group.reason, f"{group.slices:,}")
@@ -85,7 +85,7 @@ def plan_report(report: PlanReport, *, files: int) -> RenderableType:
     return Group(*parts, "", skipped if report.skipped else "Nothing is skipped.")
 
 
-_READERS = {"native": "[green]native[/]", "merge": "[yellow]merge[/]", "arrow": "[magenta]arrow[/]"}
+_KINDS = {"plain": "[green]plain[/]", "merged": "[yellow]merged[/]", "logs": "[magenta]logs[/]"}
 _STATES = {
     "completed": "[green]completed[/]",
     "inflight": "[yellow]inflight[/]",

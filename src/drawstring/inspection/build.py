@@ -133,7 +133,7 @@ def _task_report(task: ReadTask) -> TaskReport:
     return TaskReport(
         partition=found.group.partition_path,
         file_id=found.group.file_id,
-        reader=_reader_name(task),
+        kind=_kind(task),
         base_file=found.base_file.name if found.base_file else None,
         log_files=len(found.log_files),
         bytes=found.size,
@@ -141,7 +141,7 @@ def _task_report(task: ReadTask) -> TaskReport:
     )
 
 
-def _reader_name(task: ReadTask) -> str:
-    if task.needs_merge:
-        return "merge"
-    return "native" if task.file_schema_known_equal and task.keep_commit_times is None else "arrow"
+def _kind(task: ReadTask) -> str:
+    if task.slice.base_file is None:
+        return "logs"
+    return "merged" if task.needs_merge else "plain"

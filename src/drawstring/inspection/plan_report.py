@@ -10,11 +10,11 @@ from drawstring.inspection.html import document, grid
 
 @dataclass(frozen=True)
 class TaskReport:
-    """One slice that would be read; `reader` is native, merge or arrow."""
+    """One slice that would be read; `kind` is plain (a base file), merged (base and logs) or logs (no base file)."""
 
     partition: str
     file_id: str
-    reader: str
+    kind: str
     base_file: str | None
     log_files: int
     bytes: int
