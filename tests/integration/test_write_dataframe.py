@@ -225,6 +225,16 @@ def test_partition_values_are_escaped_and_named_on_demand(write, path):
     assert {v for (v,) in rows_of(path, "v")} == {"w"}
 
 
+def test_partition_values_may_hold_characters_that_spark_takes_for_patterns(write, path):
+    cities = ["a[1]", "b{c,d}", "d*", "q?", "a:b", "x y", "50%", "a\\b", "é", "_hidden", ".dot", "#h", "a=b"]
+    for ts in (1, 2):
+        write([(n, city, ts, f"v{ts}") for n, city in enumerate(cities)])
+    found = drawstring.open_table(path).snapshot().scan().to_arrow().to_pylist()
+    assert sorted((row["id"], row["city"], row["v"]) for row in found) == [
+        (n, city, "v2") for n, city in enumerate(cities)
+    ]
+
+
 def test_bulk_insert_writes_every_type(spark, tmp_path):
     path = str(tmp_path / "types")
     columns = (

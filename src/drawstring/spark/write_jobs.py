@@ -14,13 +14,15 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from drawstring.errors import DrawstringError, InvalidInput, error_class
 from drawstring.model.commit_metadata import WriteStat
-from drawstring.model.file_group import FileGroupId, FileSlice
+from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice
 from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY
+from drawstring.storage import Storage
 from drawstring.write.assignment import HASH_RANGE, Assignment
 from drawstring.write.base_files import PartitionedWriter, TaskContext, WriteContext
 from drawstring.write.keys import missing_key
@@ -34,6 +36,7 @@ _MOST_TASKS = 4096
 _FEW_BUCKETS = 64
 _BATCH_ROWS_KEY = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _BATCH_ROWS = 1 << 16
+_PLAIN_PATH = re.compile(r"^(file:)?[A-Za-z0-9_./=+,@~-]+$")
 _RAISED = re.compile(r"drawstring\.errors\.(\w+): \[([A-Z_]+)\] ([^\n]*)")
 
 
@@ -88,17 +91,46 @@ def survey(df: DataFrame, key_fields: tuple[str, ...]) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
-def find_keys(df: DataFrame, storage_root: str, slices: Sequence[FileSlice]) -> DataFrame:
+def find_keys(df: DataFrame, storage: Storage, slices: Sequence[FileSlice]) -> DataFrame:
     """Return path, key and file id of every stored record whose key is among the rows'."""
-    paths = [f"{storage_root}/{s.base_file.path}" for s in slices if s.base_file is not None]
+    files = [found.base_file for found in slices if found.base_file is not None]
+    paths = [f"{storage.root}/{file.path}" for file in files]
+    # Spark takes some characters for patterns, and its file systems trip over others.
+    plain = all(_PLAIN_PATH.match(path) for path in paths)
     index = (
-        df.sparkSession.read.schema(f"{RECORD_KEY} string, {PARTITION_PATH} string")
-        # Without this Spark would take directories for partition columns.
-        .option("recursiveFileLookup", "true")
-        .parquet(*[_literal_path(path) for path in paths])
-        .select(*_KEYS, F.substring_index("_metadata.file_name", "_", 1).alias(FILE_ID))
+        _index_by_spark(df.sparkSession, paths) if plain else _index_by_tasks(df.sparkSession, storage, files)
     )
     return index.join(df.select(*_KEYS), _KEYS, "left_semi").distinct()
+
+
+def _index_by_spark(spark: SparkSession, paths: list[str]) -> DataFrame:
+    return (
+        spark.read.schema(f"{RECORD_KEY} string, {PARTITION_PATH} string")
+        # Without this Spark would take directories for partition columns.
+        .option("recursiveFileLookup", "true")
+        .parquet(*paths)
+        .select(*_KEYS, F.substring_index("_metadata.file_name", "_", 1).alias(FILE_ID))
+    )
+
+
+def _index_by_tasks(spark: SparkSession, storage: Storage, files: list[BaseFile]) -> DataFrame:
+    by_path = {file.path: file.file_id for file in files}
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for path in (path for batch in batches for path in batch.column(0).to_pylist()):
+            with storage.open(path) as source:
+                for keys in pq.ParquetFile(source).iter_batches(columns=[RECORD_KEY]):
+                    constants = [[path.rpartition("/")[0]], keys.column(0), [by_path[path]]]
+                    arrays = [
+                        a if isinstance(a, pa.Array) else pa.array(a * keys.num_rows) for a in constants
+                    ]
+                    yield pa.RecordBatch.from_arrays(arrays, names=[*_KEYS, FILE_ID])
+
+    listed = spark.createDataFrame([(path,) for path in by_path], "path string")
+    spread = listed.repartition(max(1, min(len(by_path), spark.sparkContext.defaultParallelism)))
+    with warnings.catch_warnings(), _worker_interpreter(spark):
+        warnings.simplefilter("ignore", FutureWarning)
+        return spread.mapInArrow(run, ", ".join(f"{name} string" for name in (*_KEYS, FILE_ID)))
 
 
 def locate(df: DataFrame, known: DataFrame | None) -> DataFrame:
@@ -296,8 +328,3 @@ def _murmur3_int(value: int, seed: int = 42) -> int:
     h = (h * 0xC2B2AE35) & mask
     h ^= h >> 16
     return h - (1 << 32) if h >= 1 << 31 else h
-
-
-def _literal_path(path: str) -> str:
-    """Escape what Hadoop would take for a pattern."""
-    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)

@@ -388,7 +388,7 @@ class _Job:
             if self._plan.operation == INSERT or not slices:
                 rules = self._merge_rules(by_key=self._plan.operation != INSERT)
                 return self._write_located(jobs.locate(keyed, None), jobs.Counts({}, inserts), slices, rules)
-            with _persisted(jobs.find_keys(keyed, self._state.storage.root, slices)) as known:
+            with _persisted(jobs.find_keys(keyed, self._state.storage, slices)) as known:
                 located = jobs.locate(keyed, known)
                 return self._write_located(
                     located, jobs.count_rows(located), slices, self._merge_rules(by_key=True)
