@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from drawstring.errors import BridgeError, TableNotFound
-from drawstring.spark import wire
+from drawstring.spark import catalog, wire, writes
 from drawstring.spark.build import bridge_jar, java_executable, spark_home
 from drawstring.spark.errors import error_from_wire
 from drawstring.spark.filters import predicate_from_wire
@@ -22,6 +22,12 @@ TYPES = {
     "filters_pushed": wire.FiltersPushed,
     "plan_scan": wire.PlanScan,
     "scan_planned": wire.ScanPlanned,
+    "create_table": catalog.CreateTable,
+    "table_created": catalog.TableCreated,
+    "list_partitions": catalog.ListPartitions,
+    "partitions_listed": catalog.PartitionsListed,
+    "write_data": writes.WriteData,
+    "data_written": writes.DataWritten,
 }
 
 
@@ -60,11 +66,17 @@ def test_the_bridge_understands_the_golden_messages():
     command = [java_executable(), "-cp", classpath, "drawstring.bridge.WireCheck", str(MESSAGES)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
+        "create_table version 1",
+        "data_written version 1",
         "error TableNotFound TABLE_NOT_FOUND",
         "filters_pushed partition,data,rest",
+        "list_partitions version 1",
         "load_table version 1",
+        "partitions_listed version 1",
         "plan_scan version 1",
         "push_filters version 1",
         "scan_planned native:100:7,arrow:100:-,native:100:5:cast - 4",
+        "table_created version 1",
         "table_loaded trips /data/trips@0123::snapshot struct<id:int,day:date> day true",
+        "write_data version 1",
     ]

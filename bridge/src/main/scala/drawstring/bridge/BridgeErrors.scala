@@ -87,4 +87,13 @@ object BridgeErrors {
     error.initCause(cause)
     error
   }
+
+  def noCatalog(path: String): DrawstringBridgeException = make(
+    "BridgeError",
+    "CATALOG_NOT_CONFIGURED",
+    s"Cannot insert into the Hudi table at $path by name: this session's spark_catalog does not know Hudi. Set " +
+      "spark.sql.catalog.spark_catalog=org.apache.spark.sql.hudi.catalog.HoodieCatalog when the session starts " +
+      "(drawstring.session does), or write by path: df.write.format(\"hudi\").mode(\"append\").save(path). " +
+      "Nothing was written."
+  )
 }

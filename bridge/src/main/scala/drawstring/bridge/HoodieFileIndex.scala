@@ -5,6 +5,7 @@ import scala.collection.concurrent.TrieMap
 import com.fasterxml.jackson.databind.JsonNode
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.hadoop.mapreduce.Job
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
@@ -27,7 +28,10 @@ class HoodieFileIndex(val table: LoadedTable) extends FileIndex {
   @transient private lazy val plans = TrieMap.empty[Set[String], ScanPlan]
   @transient private lazy val special = TrieMap.empty[Path, Unit]
 
-  override def rootPaths: Seq[Path] = Seq(new Path(table.path))
+  /** Two, because Spark overwrites relations of one path by deleting what is there before it asks the format.
+    * Only sessions without Hudi's catalog get so far; the others write through the planner.
+    */
+  override def rootPaths: Seq[Path] = Seq(new Path(table.path), new Path(table.path, ".hoodie"))
 
   override def partitionSchema: StructType = new StructType()
 
@@ -98,6 +102,14 @@ class HoodieFileFormat(@transient index: HoodieFileIndex) extends ParquetFileFor
 
   /** Positions in a file mean nothing once logs are merged. */
   override def metadataSchemaFields: Seq[StructField] = FileFormat.BASE_METADATA_FIELDS
+
+  /** Spark would put bare Parquet files beside the table's: rows that no commit knows. */
+  override def prepareWrite(
+      spark: SparkSession,
+      job: Job,
+      options: Map[String, String],
+      dataSchema: StructType
+  ): OutputWriterFactory = throw BridgeErrors.noCatalog(index.table.path)
 
   override def buildReaderWithPartitionValues(
       spark: SparkSession,

@@ -36,13 +36,15 @@ trait HoodieReadableTable extends Table with SupportsRead {
 }
 
 /** The table behind `format("hudi")`. Nothing is loaded until a reader asks, because writers pass here too,
-  * on their way to a table that may not exist yet. Without `BATCH_READ` Spark goes on to the V1 source.
+  * on their way to a table that may not exist yet. Without `BATCH_READ` Spark goes on to the V1 source, but only
+  * where a DataFrameReader asks (`hasV1Way`); Spark's own catalog would refuse to read the table.
   */
-class HoodieFormatPathV2Table(val spark: SparkSession, load: () => LoadedTable) extends HoodieReadableTable {
+class HoodieFormatPathV2Table(val spark: SparkSession, hasV1Way: Boolean, load: () => LoadedTable)
+    extends HoodieReadableTable {
   override lazy val loaded: LoadedTable = load()
 
   override def capabilities(): util.Set[TableCapability] = Try(loaded) match {
-    case Success(table) if table.useV2 => util.EnumSet.of(TableCapability.BATCH_READ)
+    case Success(table) if table.useV2 || !hasV1Way => util.EnumSet.of(TableCapability.BATCH_READ)
     case Success(_) | Failure(_) => util.EnumSet.noneOf(classOf[TableCapability])
   }
 }

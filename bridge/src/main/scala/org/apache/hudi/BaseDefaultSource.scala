@@ -37,8 +37,10 @@ class BaseDefaultSource
   }
 
   override def getTable(schema: StructType, partitioning: Array[Transform], properties: util.Map[String, String]): Table = {
+    // A DataFrameReader asks for the schema first; catalogs bring one along.
     val known = inferred
-    new HoodieFormatPathV2Table(SparkSession.active, () => known.getOrElse(load(properties.asScala.toMap)))
+    val load = () => known.getOrElse(this.load(properties.asScala.toMap))
+    new HoodieFormatPathV2Table(SparkSession.active, hasV1Way = known.isDefined, load)
   }
 
   override def createRelation(sqlContext: SQLContext, parameters: Map[String, String]): BaseRelation =

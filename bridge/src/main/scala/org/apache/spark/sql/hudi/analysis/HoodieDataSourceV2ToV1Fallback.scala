@@ -2,8 +2,9 @@ package org.apache.spark.sql.hudi.analysis
 
 import java.util.Locale
 
-import drawstring.bridge.{BridgeErrors, HoodieFileIndex}
+import drawstring.bridge.{BridgeErrors, HoodieFileIndex, HoodieFormatPathV2Table, HoodieReadableTable}
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical.{DeleteFromTable, LogicalPlan, MergeIntoTable, UpdateTable}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.datasources.LogicalRelation
@@ -13,7 +14,7 @@ import org.apache.spark.sql.hudi.catalog.HoodieInternalV2Table
 import scala.collection.JavaConverters._
 
 /**
- * Reads of catalog tables stay V2 where `hoodie.datasource.read.use.dsv2` is on, and become V1 relations elsewhere.
+ * Reads stay V2 where `hoodie.datasource.read.use.dsv2` is on, and become V1 relations elsewhere.
  *
  * The option of the read decides, then the session, then the table. Targets of writes are no children of their
  * commands, so the rule never meets them; they end in V1 by themselves.
@@ -25,7 +26,8 @@ case class HoodieDataSourceV2ToV1Fallback(spark: SparkSession) extends Rule[Logi
     case _: DeleteFromTable | _: UpdateTable | _: MergeIntoTable => plan
     case _ => plan.resolveOperatorsDown {
         case relation: DataSourceV2Relation => relation.table match {
-            case table: HoodieInternalV2Table if !usesV2(relation, table) => toV1(relation, table)
+            case table: HoodieInternalV2Table if !usesV2(relation, table) => toV1(relation, table, Some(table.entry))
+            case table: HoodieFormatPathV2Table if !table.loaded.useV2 => toV1(relation, table, None)
             case _ => relation
           }
       }
@@ -39,9 +41,13 @@ case class HoodieDataSourceV2ToV1Fallback(spark: SparkSession) extends Rule[Logi
     if (found.hasNext) found.next() else table.loaded.useV2
   }
 
-  private def toV1(relation: DataSourceV2Relation, table: HoodieInternalV2Table): LogicalPlan = {
+  private def toV1(
+      relation: DataSourceV2Relation,
+      table: HoodieReadableTable,
+      entry: Option[CatalogTable]): LogicalPlan = {
     val loaded = table.loaded.withOptions(relation.options.asScala.toMap).copy(schema = table.loaded.schema)
-    LogicalRelation(HoodieFileIndex.relation(spark, loaded), table.entry).copy(output = relation.output)
+    val v1 = HoodieFileIndex.relation(spark, loaded)
+    entry.fold(LogicalRelation(v1))(LogicalRelation(v1, _)).copy(output = relation.output)
   }
 
   private def flag(key: String, value: String): Boolean = value.trim.toLowerCase(Locale.ROOT) match {
