@@ -54,6 +54,7 @@ class Projections:
         self._schema = source.schema
         self._files = FileSchemas(source.state)
         self._known: dict[Any, int | None] = {}
+        self._texts: dict[int, bytes] = {}
 
     def look_up(self, tasks: Iterable[ReadTask]) -> None:
         """Read what the tasks' files may need of them, many files at once."""
@@ -71,10 +72,16 @@ class Projections:
         schema = self._files.of(base)
         if schema is None:
             return None
-        key = (schema.remove_metadata().serialize().to_pybytes(), mapping)
+        key = (self._text(schema), mapping)
         if key not in self._known:
             self._known[key] = self._plan(schema, mapping)
         return self._known[key]
+
+    def _text(self, schema: pa.Schema) -> bytes:
+        """What equal schemas have in common; files of one instant share the object, which the state keeps."""
+        if id(schema) not in self._texts:
+            self._texts[id(schema)] = schema.remove_metadata().serialize().to_pybytes()
+        return self._texts[id(schema)]
 
     def _plan(self, schema: pa.Schema, mapping: tuple[ColumnMapping, ...] | None) -> int | None:
         try:
