@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from drawstring.errors import InvalidOption
@@ -22,10 +23,18 @@ __all__ = [
 ]
 
 
+# A secret may hold slashes; a port and a path that holds an at sign are no secret.
+_SECRETS = re.compile(
+    r"(?<=://)[^/@?]*:(?!\d+/)[^@]*(?=@) | (?<=[?&])[^=&]*(?:secret|token|password|key)[^=&]*=[^&]*",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
 def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     """Return the storage of a table's base path: a plain path, `file:`, or a URI that pyarrow knows.
 
-    Raises `InvalidOption` when the path is empty or its scheme unknown.
+    Raises `InvalidOption` when the path is empty, its scheme unknown, or credentials are written in it: paths
+    end up in messages and plans, where nobody should read those.
     """
     if not uri or not uri.strip():
         raise InvalidOption(
@@ -37,6 +46,12 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
         return LocalStorage(uri)
     if scheme == "memory":
         return MemoryStorage(uri)
+    if _SECRETS.search(uri):
+        raise InvalidOption(
+            f"The path {_SECRETS.sub('***', uri)!r} holds credentials. Give them as options, such as "
+            "fs.s3a.access.key and fs.s3a.secret.key, or leave them to the environment.",
+            condition="CREDENTIALS_IN_PATH",
+        )
     if scheme not in SCHEMES:
         raise InvalidOption(
             f"The path {uri!r} has the scheme {scheme!r}; expected a plain path, file:, or one of "

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.fs as pafs
 
 from drawstring.errors import InvalidOption
-from drawstring.storage.base import FileInfo
+from drawstring.storage.base import FileInfo, inside
 
 SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs", "hdfs": "hdfs", "viewfs": "hdfs"}
 """URI schemes that Spark users write, and what pyarrow calls them."""
@@ -43,7 +43,7 @@ class ArrowStorage:
 
     def _path(self, path: str) -> str:
         base = self._connection[1].rstrip("/")
-        return f"{base}/{path}" if path else base
+        return f"{base}/{inside(path, self._uri)}" if path else base
 
     def list(self, path: str = "", *, recursive: bool = False) -> Iterable[FileInfo]:
         """Yield the entries of a directory, hidden ones too."""

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from drawstring.errors import InvalidInput
+
 
 @dataclass(frozen=True)
 class FileInfo:
@@ -20,6 +22,24 @@ class FileInfo:
     def name(self) -> str:
         """The last segment of the path."""
         return self.path.rsplit("/", 1)[-1]
+
+
+def inside(path: str, root: str) -> str:
+    """Return a path that is relative to `root`, or raise `InvalidInput` when it would leave it."""
+    if path.startswith("/") or ".." in path.split("/") or "\0" in path:
+        raise outside(path, root)
+    return path
+
+
+def outside(path: str, root: str) -> InvalidInput:
+    """The error for a path that is not below the table."""
+    return InvalidInput(
+        f"The path {path!r} leaves the table at {root}; expected a relative path without '..', and no symbolic "
+        "link to another place.",
+        condition="PATH_OUTSIDE_TABLE",
+        path=path,
+        root=root,
+    )
 
 
 class Storage(Protocol):

@@ -12,8 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from drawstring.errors import InvalidInput
-from drawstring.storage.base import FileInfo
+from drawstring.storage.base import FileInfo, inside, outside
 
 
 class LocalStorage:
@@ -33,16 +32,15 @@ class LocalStorage:
 
     def local_path(self, path: str) -> str:
         """The absolute path of a file of this storage."""
-        if not path:
-            return self._root
-        if path.startswith("/") or ".." in path.split("/") or "\0" in path:
-            raise InvalidInput(
-                f"The path {path!r} leaves the table at {self._root}; expected a relative path without '..'.",
-                condition="PATH_OUTSIDE_TABLE",
-                path=path,
-                root=self._root,
-            )
-        return f"{self._root}/{path}"
+        return f"{self._root}/{inside(path, self._root)}" if path else self._root
+
+    def _writable(self, path: str) -> str:
+        """The absolute path of a file to change; what lies behind a link out of the table is not ours."""
+        local = self.local_path(path)
+        root, parent = os.path.realpath(self._root), os.path.realpath(os.path.dirname(local))
+        if path and os.path.commonpath([root, parent]) != root:
+            raise outside(path, self._root)
+        return local
 
     def list(self, path: str = "", *, recursive: bool = False) -> Iterable[FileInfo]:
         """Yield the entries of a directory, hidden ones too."""
@@ -55,6 +53,9 @@ class LocalStorage:
             prefix = f"{directory}/" if directory else ""
             with os.scandir(self.local_path(directory)) as entries:
                 for entry in entries:
+                    if _is_loop(entry):
+                        # Its files would be found, and read, once more with every round.
+                        continue
                     try:
                         info = _info(prefix + entry.name, entry.stat(), entry.is_dir())
                     except FileNotFoundError:
@@ -84,7 +85,7 @@ class LocalStorage:
 
     def create_if_absent(self, path: str, content: bytes) -> bool:
         """Create a file atomically with its content; False, and nothing written, when it exists."""
-        local = self.local_path(path)
+        local = self._writable(path)
         temporary = self._write_beside(local, content)
         try:
             os.link(temporary, local)
@@ -97,7 +98,7 @@ class LocalStorage:
 
     def write(self, path: str, content: bytes) -> None:
         """Create or replace a file; parents are made."""
-        local = self.local_path(path)
+        local = self._writable(path)
         os.replace(self._write_beside(local, content), local)
         _drop_checksum(local)
 
@@ -113,14 +114,14 @@ class LocalStorage:
 
     def open_output(self, path: str) -> Any:
         """Open a new file for writing as a stream; it is synced to disk when closed."""
-        local = self.local_path(path)
+        local = self._writable(path)
         os.makedirs(os.path.dirname(local), exist_ok=True)
         _drop_checksum(local)
         return _DurableFile(local, "wb")
 
     def delete(self, path: str, *, recursive: bool = False) -> None:
         """Delete a file or, recursively, a directory; missing is fine."""
-        local = self.local_path(path)
+        local = self._writable(path)
         if recursive and os.path.isdir(local) and not os.path.islink(local):
             shutil.rmtree(local, ignore_errors=False)
             return
@@ -132,7 +133,7 @@ class LocalStorage:
 
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents."""
-        os.makedirs(self.local_path(path), exist_ok=True)
+        os.makedirs(self._writable(path), exist_ok=True)
 
 
 class _DurableFile(io.FileIO):
@@ -149,6 +150,14 @@ def _local_path(root: str) -> str:
         return os.path.expanduser(root)
     parts = urlsplit(root)
     return unquote(parts.path) if "%" in parts.path else parts.path
+
+
+def _is_loop(entry: os.DirEntry[str]) -> bool:
+    """Whether a link leads back to a directory above it."""
+    if not entry.is_symlink():
+        return False
+    here = os.path.realpath(os.path.dirname(entry.path))
+    return os.path.join(here, "").startswith(os.path.join(os.path.realpath(entry.path), ""))
 
 
 def _info(path: str, stat: os.stat_result, is_directory: bool) -> FileInfo:
