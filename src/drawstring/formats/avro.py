@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import json
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -218,18 +218,6 @@ def _plain(value: Any, arrow: pa.DataType) -> Any:
     if pa.types.is_struct(arrow):
         return {field.name: _plain(value[field.name], field.type) for field in arrow}
     return value
-
-
-def decode_container(content: bytes) -> list[Mapping[str, Any]]:
-    """Decode a whole, small Avro container file into plain values."""
-    import fastavro
-
-    try:
-        return [record for record in fastavro.reader(io.BytesIO(content)) if isinstance(record, dict)]
-    except Exception as error:
-        raise CorruptTable(
-            f"An Avro file of {len(content)} bytes cannot be decoded: {error}", condition="INVALID_AVRO_FILE"
-        ) from error
 
 
 def _unreadable(reason: str) -> CorruptTable:

@@ -45,8 +45,8 @@ _AVRO_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 def arrow_schema_from_avro(schema: str | Mapping[str, Any]) -> pa.Schema:
     """Convert an Avro record schema (JSON text or parsed) to the Arrow schema of its records.
 
-    Raises `CorruptTable` when it is no Avro record schema, `UnsupportedTable` when it is recursive or nests
-    deeper than `MAX_DEPTH`.
+    Raises `CorruptTable` when it is no Avro record schema, `UnsupportedTable` when it is recursive, nests
+    deeper than `MAX_DEPTH` or has arrays of nothing.
     """
     parsed = _parse(schema)
     if not isinstance(parsed, dict) or parsed.get("type") != "record":
@@ -108,6 +108,7 @@ class _FromAvro:
             return self._define(avro, kind, namespace, depth)
         if kind == "array":
             element, nullable = self.convert(avro.get("items"), namespace, depth + 1)
+            _refuse_weightless(element, avro.get("items"))
             return pa.list_(pa.field("element", element, nullable=nullable)), False
         if kind == "map":
             value, nullable = self.convert(avro.get("values"), namespace, depth + 1)
@@ -177,6 +178,22 @@ class _FromAvro:
             return pa.float64(), nullable
         # Spark's reading of a union of several types: a struct of which one member is set.
         return pa.struct([pa.field(f"member{i}", arrow) for i, arrow in enumerate(types)]), nullable
+
+
+def _refuse_weightless(element: pa.DataType, items: Any) -> None:
+    """Refuse arrays whose items take no bytes: a few bytes of data could claim any number of them."""
+    empty_fixed = isinstance(items, dict) and items.get("type") == "fixed" and not items.get("size")
+    if _is_weightless(element) or empty_fixed:
+        raise UnsupportedTable(
+            f"An Avro schema has an array of {str(items)[:100]}, whose items hold nothing.",
+            condition="EMPTY_ARRAY_ITEMS",
+        )
+
+
+def _is_weightless(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_null(arrow)) or (
+        bool(pa.types.is_struct(arrow)) and all(_is_weightless(field.type) for field in arrow)
+    )
 
 
 def _decimal(avro: Mapping[str, Any]) -> pa.DataType:

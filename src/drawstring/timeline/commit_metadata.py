@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping
 from typing import Any
 
-import fastavro
-
-from drawstring.errors import CorruptTable
+from drawstring.errors import CorruptTable, UnsupportedTable
+from drawstring.formats.avro_container import first_record
 from drawstring.model.commit_metadata import CommitMetadata, CompactionOperation, WriteStat
 
 AVRO_MAGIC = b"Obj\x01"
@@ -35,10 +33,9 @@ def parse_record(content: bytes, *, source: str) -> dict[str, Any] | None:
     if not content:
         return None
     try:
-        if content.startswith(AVRO_MAGIC):
-            record = next(iter(fastavro.reader(io.BytesIO(content))), None)
-        else:
-            record = json.loads(content)
+        record: Any = first_record(content) if content.startswith(AVRO_MAGIC) else json.loads(content)
+    except UnsupportedTable:
+        raise
     except Exception as error:
         raise _corrupt(source, f"it cannot be decoded ({error})") from error
     if record is not None and not isinstance(record, dict):

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from drawstring.config.table_config import TableConfig
+from drawstring.errors import CorruptTable
 from drawstring.model.commit_metadata import CommitMetadata, CompactionOperation
 from drawstring.model.instant import Action, Instant
 from drawstring.storage.base import FileInfo, Storage
@@ -50,7 +51,7 @@ class TimelineReader:
         with _lock:
             known = _commits.get(key)
         if known is None:
-            known = parse_commit_metadata(self.storage.read(path), source=path)
+            known = parse_commit_metadata(self._read(path, instant), source=path)
             with _lock:
                 _commits[key] = known
                 _forget_oldest()
@@ -61,8 +62,21 @@ class TimelineReader:
         time = instant.requested_time
         if time not in self._plans:
             path = f"{self.config.timeline_directory}/{time}.{Action.COMPACTION.value}.requested"
-            self._plans[time] = parse_compaction_plan(self.storage.read(path), source=path)
+            self._plans[time] = parse_compaction_plan(self._read(path, instant), source=path)
         return self._plans[time]
+
+    def _read(self, path: str, instant: Instant) -> bytes:
+        try:
+            return self.storage.read(path)
+        except FileNotFoundError as error:
+            raise CorruptTable(
+                f"The timeline of {self.storage.root} has the {instant.state.value} {instant.action.value} "
+                f"{instant.requested_time}, but its file {path} is missing. It may have been archived a moment ago: "
+                "open the table again; otherwise restore the file.",
+                condition="INSTANT_MISSING",
+                path=path,
+                instant=instant.requested_time,
+            ) from error
 
     def _entries(self) -> Iterable[FileInfo]:
         try:

@@ -13,7 +13,7 @@ import pytest
 
 from drawstring.errors import CorruptTable, UnsupportedTable
 from drawstring.formats import avro
-from drawstring.formats.avro import decode_blocks, decode_container
+from drawstring.formats.avro import decode_blocks
 from drawstring.formats.avro_native import NativeDecodeError
 
 
@@ -193,8 +193,3 @@ def test_no_damage_crashes_the_decoder():
 def test_old_block_versions_are_refused_by_name():
     with pytest.raises(UnsupportedTable, match="version 2"):
         list(decode_blocks(json.dumps(record(("a", "long"))), [pa.py_buffer(struct.pack(">ii", 2, 0))]))
-
-
-def test_a_container_that_is_none_is_corrupt():
-    with pytest.raises(CorruptTable):
-        decode_container(b"Obj\x01 nonsense")
