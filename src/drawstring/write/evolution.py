@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from drawstring.errors import IncompatibleSchema
 from drawstring.schema.avro_arrow import is_string_type
-from drawstring.schema.meta_columns import META_COLUMNS, OPERATION
+from drawstring.schema.meta_columns import META_COLUMNS, META_FIELDS, OPERATION
 from drawstring.schema.projection import is_list
 from drawstring.schema.table_schema import house_type
 
@@ -31,7 +31,7 @@ def incoming_schema(schema: pa.Schema) -> pa.Schema:
             "The rows have no columns; a table needs at least one. Nothing was written.",
             condition="EMPTY_SCHEMA",
         )
-    _refuse_twins(fields)
+    _refuse_twins([*META_FIELDS, pa.field(OPERATION, pa.string()), *fields])
     return pa.schema(fields)
 
 

@@ -1,0 +1,123 @@
+"""Malformed settings files: the line is named, the backup counts, and nothing named by them is loaded."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from drawstring import open_table
+from drawstring.config.properties import SIZE_LIMIT, format_properties, parse_properties, table_checksum
+from drawstring.errors import CorruptTable, DrawstringError, InvalidOption, UnsupportedTable
+from drawstring.storage.table_properties import BACKUP, PROPERTIES
+
+MODEL = "org.apache.hudi.common.model."
+
+
+def write(folder, extra=None, *, raw=None, path=PROPERTIES) -> str:
+    properties = {
+        "hoodie.table.name": "t",
+        "hoodie.table.version": "9",
+        "hoodie.timeline.layout.version": "2",
+    }
+    properties |= extra or {}
+    properties["hoodie.table.checksum"] = str(table_checksum(properties))
+    (folder / ".hoodie/timeline").mkdir(parents=True, exist_ok=True)
+    content = raw if raw is not None else format_properties(properties, comment="test")
+    (folder / path).write_bytes(content)
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "what"),
+    [
+        (b"hoodie.table.name=t\nhoodie.table.version=\0009", 2, "NUL"),
+        (b"a=1\nb=\\u00", 2, "bad escape"),
+        (b"a=1\nb=2\n\na=2", 4, "a second time"),
+        (b"a=1\n: 2", 2, "no key"),
+        (b"a=1\nb=cut\\", 2, "continuation"),
+        (b"a=" + b"x" * SIZE_LIMIT, 0, "limit"),
+        (b"a=" + b"x" * (10 << 20), 0, "limit"),
+    ],
+)
+def test_the_line_is_named_when_a_table_is_opened(tmp_path, content, line, what):
+    with pytest.raises(CorruptTable, match=what) as caught:
+        open_table(write(tmp_path, raw=content))
+    assert caught.value.condition == "MALFORMED_PROPERTIES"
+    assert caught.value.fields["line"] == line
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("content", [b"", b"a=\0", b"hoodie.table.na", b"a=1\na=2"])
+def test_the_backup_counts_when_the_file_is_malformed(tmp_path, content):
+    write(tmp_path, {"hoodie.table.name": "rescued"}, path=BACKUP)
+    assert open_table(write(tmp_path, raw=content)).name == "rescued"
+
+
+def test_the_same_key_with_the_same_value_is_harmless():
+    assert parse_properties(b"a=1\na=1", source="s") == {"a": "1"}
+
+
+def test_a_cut_file_without_backup_does_not_pass_its_checksum(tmp_path):
+    whole = (tmp_path / write(tmp_path, {"hoodie.table.name": "orders"}) / PROPERTIES).read_bytes()
+    with pytest.raises(CorruptTable):
+        open_table(write(tmp_path, raw=whole.replace(b"=orders", b"=order")))
+
+
+@pytest.mark.parametrize(
+    ("extra", "condition"),
+    [
+        ({"hoodie.table.version": "10"}, "TABLE_VERSION_TOO_NEW"),
+        ({"hoodie.table.version": "7"}, "TABLE_VERSION_NOT_SUPPORTED"),
+        ({"hoodie.table.version": "-1"}, "TABLE_VERSION_NOT_SUPPORTED"),
+        ({"hoodie.timeline.layout.version": "1"}, "TIMELINE_LAYOUT_NOT_SUPPORTED"),
+        ({"hoodie.timeline.layout.version": "99"}, "TIMELINE_LAYOUT_NOT_SUPPORTED"),
+        ({"hoodie.table.base.file.format": "ORC"}, "BASE_FILE_FORMAT_NOT_SUPPORTED"),
+    ],
+)
+def test_unknown_versions_are_refused_and_never_guessed(tmp_path, extra, condition):
+    with pytest.raises(UnsupportedTable) as caught:
+        open_table(write(tmp_path, extra))
+    assert caught.value.condition == condition
+
+
+@pytest.mark.parametrize("version", ["nine", "9.0", "", "9" * 5000])
+def test_a_version_that_is_no_number_is_told(tmp_path, version):
+    with pytest.raises(DrawstringError):
+        open_table(write(tmp_path, {"hoodie.table.version": version}))
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"hoodie.compaction.payload.class": "antigravity"},
+        {"hoodie.compaction.payload.class": "com.acme.Payload"},
+        {"hoodie.compaction.payload.class": MODEL + "DefaultHoodieRecordPayload$Evil"},
+        {"hoodie.record.merge.mode": "CUSTOM", "hoodie.record.merge.strategy.id": "antigravity"},
+        {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "os.system"},
+    ],
+)
+def test_mergers_that_are_not_on_the_list_are_refused_and_not_loaded(tmp_path, extra):
+    with pytest.raises(UnsupportedTable) as caught:
+        open_table(write(tmp_path, {"hoodie.table.type": "MERGE_ON_READ", **extra}))
+    assert caught.value.condition == "MERGER_NOT_SUPPORTED"
+    assert "antigravity" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "hoodie.table.keygenerator.class",
+        "hoodie.table.partition_extractor_class",
+        "hoodie.write.lock.provider",
+        "hoodie.bootstrap.index.class",
+    ],
+)
+def test_other_class_names_are_only_text(tmp_path, key):
+    assert open_table(write(tmp_path, {key: "antigravity"})).name == "t"
+    assert "antigravity" not in sys.modules
+
+
+def test_an_unknown_table_type_is_refused(tmp_path):
+    with pytest.raises(InvalidOption, match="COPY_ON_WRITE"):
+        open_table(write(tmp_path, {"hoodie.table.type": "COPY_ON_WRITE; DROP"}))
