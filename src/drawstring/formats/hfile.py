@@ -22,6 +22,8 @@ from drawstring.errors import CorruptTable, UnsupportedTable
 TRAILER_BYTES = 4096
 HEADER_BYTES = 33
 MAX_BLOCK_BYTES = 2**31 - 1
+MAX_EXPANDED_BYTES = 256 << 20
+"""Largest block after decompression: a few kilobytes must not fill the memory."""
 _WHOLE_FILE_BYTES = 16 * 2**20
 _MAX_INDEX_LEVELS = 8
 _HEADER = struct.Struct(">8siiqbii")
@@ -315,6 +317,8 @@ def _parse_block(raw: memoryview, codec: int) -> _Block:
         raise ValueError("a block's header contradicts its size")
     data = raw[HEADER_BYTES:data_end]
     if codec == 1:
+        if uncompressed > MAX_EXPANDED_BYTES:
+            raise ValueError(f"a compressed block claims {uncompressed} bytes, at most {MAX_EXPANDED_BYTES}")
         data = memoryview(zlib.decompressobj(wbits=47).decompress(data, uncompressed))
     if len(data) < uncompressed:
         raise ValueError(f"a block of {uncompressed} bytes has only {len(data)}")
