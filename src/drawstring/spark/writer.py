@@ -42,7 +42,7 @@ from drawstring.write.assignment import assign
 from drawstring.write.base_files import WriteContext
 from drawstring.write.create import create_table, table_properties
 from drawstring.write.evolution import incoming_schema, reconcile
-from drawstring.write.keys import KeyRule, check_partition_path, key_rule
+from drawstring.write.keys import KeyRule, check_partition_path, is_derivable, key_rule
 from drawstring.write.merge_group import DELETED, MergeRules
 from drawstring.write.support import check_writable
 from drawstring.write.table_names import avro_names
@@ -341,6 +341,11 @@ class _Job:
             extra={"schema": avro_schema_text(self._plan.table_schema, self._plan.table_name)},
         )
 
+    def _own_columns(self) -> DataFrame:
+        df = self._plan.df
+        names = {name.lower(): name for name in self._plan.table_schema.names}
+        return df.select([column(df, n).alias(names[n.lower()]) for n in df.columns if n.lower() in names])
+
     def _keyed(self) -> DataFrame:
         """The rows with key and path in front, their own columns as they are."""
         df, rule = self._plan.df, self._plan.rule
@@ -361,8 +366,15 @@ class _Job:
         return [flag.alias(DELETED)]
 
     def _write_as_rows_come(self) -> list[WriteStat]:
+        options = self._plan.options
+        # Unless Spark itself needs keys and paths, tasks make them: that saves handing two texts per row over.
+        incoming = arrow_schema(self._own_columns().schema.json())
+        as_is = options.sort_mode == "NONE" and not options.combine_before_insert
+        if as_is and is_derivable(self._plan.rule, incoming):
+            context = replace(self._context, rule=self._plan.rule)
+            return jobs.write_as_they_come(self._own_columns(), context)
         rows = self._keyed()
-        if self._plan.options.combine_before_insert:
+        if options.combine_before_insert:
             rows = jobs.latest_of_each_key(rows, [column(rows, name) for name in self._plan.ordering])
         return jobs.write_as_they_come(self._arranged(rows), self._context)
 

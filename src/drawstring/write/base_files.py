@@ -26,7 +26,7 @@ from drawstring.schema.meta_columns import (
 )
 from drawstring.schema.projection import Projection, plan_projection
 from drawstring.storage.base import Storage
-from drawstring.write.keys import check_keys, check_partition_path
+from drawstring.write.keys import KeyRule, check_keys, check_partition_path, derive_keys, derive_paths
 from drawstring.write.markers import CREATE, Markers
 
 ROW_GROUP_BYTES = 32 << 20
@@ -43,7 +43,8 @@ _SAMPLE_ROWS = 8192
 class WriteContext:
     """What every file of one write has in common; travels to executors.
 
-    `schema` is that of the files: meta columns first, then the table's.
+    `schema` is that of the files: meta columns first, then the table's. With a `rule` the rows come without
+    key and path, which the tasks make.
     """
 
     storage: Storage
@@ -51,6 +52,7 @@ class WriteContext:
     schema: pa.Schema
     files: FileOptions
     key_fields: tuple[str, ...] = ()
+    rule: KeyRule | None = None
 
     @property
     def data_schema(self) -> pa.Schema:
@@ -187,12 +189,18 @@ class PartitionedWriter:
         self._held_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take rows whose first columns are record key and partition path."""
-        check_keys(batch, self._context.key_fields)
+        """Take rows; record key and partition path are told from the other columns when they are missing."""
+        rule = self._context.rule
+        keys = batch.column(RECORD_KEY) if rule is None else derive_keys(batch, rule)
+        paths = (
+            batch.column(PARTITION_PATH).dictionary_encode() if rule is None else derive_paths(batch, rule)
+        )
+        check_keys(keys, batch, self._context.key_fields)
         if self._projection is None:
-            kept = pa.schema([pa.field(RECORD_KEY, pa.string()), *self._context.data_schema])
-            self._projection = plan_projection(batch.schema, kept)
-        for path, part in split_by_path(self._projection.apply(batch), batch.column(PARTITION_PATH)):
+            self._projection = plan_projection(batch.schema, self._context.data_schema)
+        columns = [keys, *self._projection.apply(batch).columns]
+        rows = pa.RecordBatch.from_arrays(columns, names=[RECORD_KEY, *self._context.data_schema.names])
+        for path, part in split_by_path(rows, paths):
             self._hold(path, part)
 
     def _hold(self, path: str, batch: pa.RecordBatch) -> None:
@@ -285,13 +293,12 @@ def with_meta_columns(rows: pa.Table, path: str, context: WriteContext, task: Ta
     return pa.Table.from_arrays(arrays, schema=file_schema(context.schema))
 
 
-def split_by_path(batch: pa.RecordBatch, paths: pa.Array) -> Iterable[tuple[str, pa.RecordBatch]]:
+def split_by_path(batch: pa.RecordBatch, paths: pa.DictionaryArray) -> Iterable[tuple[str, pa.RecordBatch]]:
     """Yield the rows of each partition path, in the order they came."""
-    encoded = paths.dictionary_encode()
-    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    codes = paths.indices.to_numpy(zero_copy_only=False)
     if not len(codes):
         return
-    names = encoded.dictionary.to_pylist()
+    names = paths.dictionary.to_pylist()
     if len(names) == 1:
         yield names[0], batch
         return

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from drawstring.config.table_config import TableConfig
 from drawstring.errors import InvalidInput
-from drawstring.schema.meta_columns import META_COLUMNS, RECORD_KEY
+from drawstring.schema.meta_columns import META_COLUMNS
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 NULL_KEY_PART = "__null__"
@@ -68,9 +68,46 @@ def _bad_path(path: str, what: str) -> InvalidInput:
     )
 
 
-def check_keys(batch: pa.RecordBatch, key_fields: tuple[str, ...]) -> None:
+def is_derivable(rule: KeyRule, schema: pa.Schema) -> bool:
+    """Whether keys and paths can be made of Arrow columns: whole numbers and texts read alike everywhere."""
+    fields = (*rule.key_fields, *rule.partition_fields)
+    simple = len(rule.key_fields) == 1 and not rule.prefixed and len(rule.partition_fields) <= 1
+    return simple and all(name in schema.names and _is_plain(schema.field(name).type) for name in fields)
+
+
+def _is_plain(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_signed_integer(arrow) or pa.types.is_string(arrow))
+
+
+def derive_keys(batch: pa.RecordBatch, rule: KeyRule) -> pa.Array:
+    """Return the record keys of rows that do not bring them; null where a row has none."""
+    column = batch.column(rule.key_fields[0])
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.string())
+    empty = pc.equal(column, "")
+    return pc.if_else(empty, pa.scalar(None, column.type), column).cast(pa.string())
+
+
+def derive_paths(batch: pa.RecordBatch, rule: KeyRule) -> pa.DictionaryArray:
+    """Return the partition paths of rows that do not bring them; each distinct value is looked at once."""
+    if not rule.partition_fields:
+        indices = pa.array(bytes(batch.num_rows), pa.uint8()).cast(pa.int32())
+        return pa.DictionaryArray.from_arrays(indices, pa.array([""]))
+    name = rule.partition_fields[0]
+    encoded = batch.column(name).dictionary_encode(null_encoding="encode")
+    texts = [_path_text(name, value, rule) for value in encoded.dictionary.to_pylist()]
+    return pa.DictionaryArray.from_arrays(encoded.indices, pa.array(texts, pa.string()))
+
+
+def _path_text(name: str, value: Any, rule: KeyRule) -> str:
+    text = NULL_PARTITION if value is None or value == "" else str(value)
+    if rule.url_encode and text != NULL_PARTITION:
+        text = "".join(f"%{ord(c):02X}" if c in ESCAPED_CHARACTERS else c for c in text)
+    return f"{name}={text}" if rule.hive_style else text
+
+
+def check_keys(keys: pa.Array, batch: pa.RecordBatch, key_fields: tuple[str, ...]) -> None:
     """Raise `InvalidInput` with an example when a row has no record key."""
-    keys = batch.column(RECORD_KEY)
     if not keys.null_count:
         return
     row = pc.indices_nonzero(keys.is_null())[0].as_py()
