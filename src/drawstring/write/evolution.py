@@ -18,8 +18,8 @@ _NUMBERS = (pa.int32(), pa.int64(), pa.float32(), pa.float64())
 def incoming_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema of incoming rows as a table would store it: no meta columns, all nullable.
 
-    Raises `IncompatibleSchema` when no column is left, when two names differ only in case, or when a type
-    cannot be stored.
+    Raises `IncompatibleSchema` when no column is left, when two names (or a name and a meta column's) differ
+    only in case, or when a type cannot be stored.
     """
     fields = [
         pa.field(field.name, _stored(field.type, field.name))
