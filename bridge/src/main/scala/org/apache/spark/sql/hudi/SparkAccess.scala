@@ -1,5 +1,7 @@
 package org.apache.spark.sql.hudi
 
+import java.io.File
+
 import org.apache.arrow.memory.BufferAllocator
 import org.apache.spark.SparkEnv
 import org.apache.spark.rdd.InputFileBlockHolder
@@ -21,9 +23,14 @@ object SparkAccess {
 
   def toV2Predicate(expression: Expression): Option[Predicate] = DataSourceV2Strategy.translateFilterV2(expression)
 
-  /** A folder of this executor, deleted when its JVM ends. */
-  lazy val scratchFolder: String =
-    Utils.createTempDir(Utils.getLocalDir(SparkEnv.get.conf), "drawstring").getAbsolutePath
+  @volatile private var scratch: File = _
+
+  /** A folder of this executor, gone with its JVM; a context that stops takes it along, and the next gets another. */
+  def scratchFolder: String = synchronized {
+    if (scratch == null || !scratch.isDirectory)
+      scratch = Utils.createTempDir(Utils.getLocalDir(SparkEnv.get.conf), "drawstring")
+    scratch.getAbsolutePath
+  }
 
   def parallelism(spark: SparkSession): Int = spark.sparkContext.defaultParallelism
 
