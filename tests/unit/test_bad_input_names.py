@@ -82,6 +82,15 @@ def test_meta_columns_of_the_rows_are_not_the_users(name):
     assert caught.value.condition == "DUPLICATE_COLUMN"
 
 
+@pytest.mark.parametrize("twin", ["A", "a"])
+def test_fields_of_a_struct_that_differ_only_in_case_are_refused(twin):
+    struct = pa.struct([pa.field("a", pa.int32()), pa.field(twin, pa.int32())])
+    for kind in (struct, pa.list_(struct), pa.map_(pa.string(), struct)):
+        with pytest.raises(IncompatibleSchema) as caught:
+            incoming_schema(pa.schema([("s", kind)]))
+        assert caught.value.condition == "DUPLICATE_COLUMN"
+
+
 def test_rows_that_nest_too_deep_are_refused():
     kind = pa.int32()
     for _ in range(100):

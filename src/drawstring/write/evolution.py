@@ -116,18 +116,15 @@ def _require_missing_allowed(path: str, allowed: bool, incoming: Iterable[pa.Fie
 def _refuse_twins(fields: list[pa.Field]) -> None:
     seen: dict[str, str] = {}
     for field in fields:
-        other = seen.setdefault(field.name.lower(), field.name)
-        if other is not field.name and (other != field.name or _count(fields, field.name) > 1):
+        other = seen.get(field.name.lower())
+        if other is not None:
             raise IncompatibleSchema(
                 f"The rows have two columns {other!r} and {field.name!r} that Spark does not tell apart. "
                 "Rename one. Nothing was written.",
                 condition="DUPLICATE_COLUMN",
                 column=field.name,
             )
-
-
-def _count(fields: list[pa.Field], name: str) -> int:
-    return sum(field.name == name for field in fields)
+        seen[field.name.lower()] = field.name
 
 
 def _stored(arrow: pa.DataType, path: str) -> pa.DataType:
@@ -140,6 +137,7 @@ def _stored(arrow: pa.DataType, path: str) -> pa.DataType:
             found="void",
         )
     if pa.types.is_struct(arrow):
+        _refuse_twins(list(arrow))
         return pa.struct([pa.field(f.name, _stored(f.type, f"{path}.{f.name}")) for f in arrow])
     if pa.types.is_map(arrow):
         return pa.map_(_stored_key(arrow.key_type, path), _stored(arrow.item_type, f"{path}.value"))
