@@ -8,8 +8,11 @@ import pytest
 
 from drawstring import open_table
 from drawstring.config.properties import SIZE_LIMIT, format_properties, parse_properties, table_checksum
+from drawstring.config.write_options import TableOptions
 from drawstring.errors import CorruptTable, DrawstringError, InvalidOption, UnsupportedTable
-from drawstring.storage.table_properties import BACKUP, PROPERTIES
+from drawstring.storage import LocalStorage
+from drawstring.storage.table_properties import BACKUP, PROPERTIES, are_settings_changed
+from drawstring.write.create import create_table
 
 MODEL = "org.apache.hudi.common.model."
 
@@ -121,3 +124,43 @@ def test_other_class_names_are_only_text(tmp_path, key):
 def test_an_unknown_table_type_is_refused(tmp_path):
     with pytest.raises(InvalidOption, match="COPY_ON_WRITE"):
         open_table(write(tmp_path, {"hoodie.table.type": "COPY_ON_WRITE; DROP"}))
+
+
+@pytest.fixture
+def made(tmp_path):
+    """A table that drawstring made."""
+    create_table(LocalStorage(str(tmp_path)), TableOptions(name="orders", record_key_fields=("id",)))
+    return tmp_path / PROPERTIES
+
+
+def test_an_edit_that_the_checksum_misses_is_told_and_not_refused(made, caplog):
+    content = made.read_bytes()
+    assert not open_table(str(made.parents[1])).inspect().settings_changed
+    made.write_bytes(content.replace(b"recordkey.fields=id", b"recordkey.fields=ie"))
+    table = open_table(str(made.parents[1]))
+    assert table.config.record_key_fields == ("ie",)
+    assert "edited or damaged" in caplog.text
+    assert table.inspect().settings_changed
+    assert "damaged" in table.inspect().facts()["settings"]
+
+
+def test_every_flipped_bit_of_the_settings_is_refused_or_told(made):
+    content, storage = made.read_bytes(), LocalStorage(str(made.parents[1]))
+    for place in range(content.index(b"\nhoodie.") * 8 + 8, len(content) * 8, 5):
+        flipped = bytearray(content)
+        flipped[place // 8] ^= 1 << place % 8
+        made.write_bytes(flipped)
+        try:
+            told = are_settings_changed(storage)
+        except CorruptTable:
+            continue
+        # Line breaks and separators have other spellings, which mean the same.
+        assert told or parse_properties(bytes(flipped), source="s") == parse_properties(content, source="s")
+
+
+def test_settings_that_hudi_stored_again_carry_no_stale_digest(made, caplog):
+    """Java keeps every key and drops comments when it stores properties."""
+    kept = [line for line in made.read_bytes().splitlines() if not line.startswith(b"#")]
+    made.write_bytes(b"\n".join([b"#Updated at 2026", *kept, b"hoodie.table.some.new.key=1"]))
+    assert not open_table(str(made.parents[1])).inspect().settings_changed
+    assert not caplog.records

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping
@@ -11,6 +13,8 @@ from drawstring.errors import CorruptTable
 SIZE_LIMIT = 1 << 20
 """Largest properties file that is read, in bytes."""
 
+_DIGEST = "drawstring.digest=sha256:"
+_DIGEST_LINE = re.compile(rb"^#drawstring\.digest=sha256:([0-9a-f]{64})\s*$", re.MULTILINE)
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _SPLIT = re.compile(r"((?:[^\\:=\s]|\\.)*)[ \t\f]*[:=]?[ \t\f]*(.*)", re.DOTALL)
 _BACK = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
@@ -37,10 +41,26 @@ def parse_properties(content: bytes, *, source: str) -> dict[str, str]:
 
 
 def format_properties(properties: Mapping[str, str], *, comment: str) -> bytes:
-    """Format properties as Java reads them, keys sorted."""
-    lines = [f"#{comment}"]
+    """Format properties as Java reads them, keys sorted, with a digest of them in a comment.
+
+    Java and hudi-rs pass over comments, and Java drops them when it stores the file: a digest that is there was
+    made for the very settings beside it.
+    """
+    lines = [f"#{comment}", f"#{_DIGEST}{content_digest(properties)}"]
     lines += [f"{_escape(key, key=True)}={_escape(properties[key], key=False)}" for key in sorted(properties)]
     return ("\n".join(lines) + "\n").encode("latin-1")
+
+
+def content_digest(properties: Mapping[str, str]) -> str:
+    """A digest of all keys and values, whatever their order in the file."""
+    pairs = json.dumps(sorted(properties.items()), separators=(",", ":"))
+    return hashlib.sha256(pairs.encode()).hexdigest()
+
+
+def has_other_digest(content: bytes, properties: Mapping[str, str]) -> bool:
+    """Whether the file carries a digest, and of other settings than those it holds now."""
+    found = _DIGEST_LINE.search(content)
+    return found is not None and found.group(1).decode() != content_digest(properties)
 
 
 def table_checksum(properties: Mapping[str, str]) -> int:

@@ -25,6 +25,7 @@ from drawstring.planning.scan import Scan
 from drawstring.schema.internal_schema import parse_internal_schema
 from drawstring.schema.table_schema import table_schema_from_avro
 from drawstring.storage.base import Storage
+from drawstring.storage.table_properties import are_settings_changed
 from drawstring.timeline.reader import TimelineReader
 from drawstring.timeline.timeline import Timeline
 
@@ -53,6 +54,7 @@ def table_report(reader: TimelineReader, *, timeline: Timeline, slices: Iterable
         slices=tuple(SliceReport.of(visible) for visible in slices),
         schema_history=tuple(schema_history(reader, timeline)),
         indexes=tuple(indexes(reader.storage, config)),
+        settings_changed=are_settings_changed(reader.storage),
     )
 
 

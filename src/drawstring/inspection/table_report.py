@@ -104,6 +104,7 @@ class TableReport:
     slices: tuple[SliceReport, ...] = ()
     schema_history: tuple[SchemaChange, ...] = ()
     indexes: tuple[IndexReport, ...] = ()
+    settings_changed: bool = False
 
     @property
     def bytes(self) -> int:
@@ -132,6 +133,7 @@ class TableReport:
 
     def facts(self) -> dict[str, str]:
         """The table's settings and totals as short texts, for people."""
+        warning = {"settings": "edited or damaged since drawstring stored them"}
         return {
             "type": f"{self.table_type.lower().replace('_', '-')}, version {self.version}",
             "record key": ", ".join(self.record_key) or "generated",
@@ -140,6 +142,7 @@ class TableReport:
             "merge mode": self.merge_mode,
             "size": f"{self.bytes:,} bytes in {self.files:,} files, {len(self.slices):,} file groups, "
             f"{self.partitions:,} partitions",
+            **(warning if self.settings_changed else {}),
         }
 
     def __repr__(self) -> str:

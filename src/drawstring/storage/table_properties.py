@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from functools import lru_cache
 
-from drawstring.config.properties import parse_properties
+from drawstring.config.properties import has_other_digest, parse_properties
 from drawstring.config.table_config import TableConfig, verify_checksum
 from drawstring.errors import CorruptTable, TableNotFound
 from drawstring.storage.base import Storage
 
 PROPERTIES = ".hoodie/hoodie.properties"
 BACKUP = ".hoodie/hoodie.properties.backup"
+logger = logging.getLogger(__name__)
 _ATTEMPTS = 3
 _PAUSE_SECONDS = 0.05
 
@@ -34,6 +37,22 @@ def read_table_config(storage: Storage) -> TableConfig:
         f"No Hudi table at {storage.root}: there is no {PROPERTIES}. Check the path; it must be the table's "
         "base path, not one of its partitions.",
         path=storage.root,
+    )
+
+
+def are_settings_changed(storage: Storage) -> bool:
+    """Whether something other than drawstring or Hudi changed the settings since drawstring stored them."""
+    content = storage.read(PROPERTIES)
+    return has_other_digest(content, parse_properties(content, source=f"{storage.root}/{PROPERTIES}"))
+
+
+@lru_cache(maxsize=256)
+def _warn_of_changes(source: str, _content: bytes) -> None:
+    """Tell once per state of the file: an edit by hand may be meant, so it is no reason to refuse the table."""
+    logger.warning(
+        "%s is not as drawstring stored it: it was edited or damaged since. If nobody meant to change it, "
+        "compare it with its backup.",
+        source,
     )
 
 
@@ -62,4 +81,6 @@ def _read(storage: Storage, path: str) -> TableConfig | None:
     source = f"{storage.root}/{path}"
     properties = parse_properties(content, source=source)
     verify_checksum(properties, source=source)
+    if has_other_digest(content, properties):
+        _warn_of_changes(source, content)
     return TableConfig.from_properties(properties)
