@@ -12,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from drawstring.errors import CorruptTable
+from drawstring.formats.avro_native import varint
 from drawstring.formats.parquet import ParquetSource
+from drawstring.formats.parquet_pages import MAX_PAGE_BYTES, check_pages
 
 MEGABYTE = 1 << 20
 
@@ -75,3 +77,79 @@ def test_ten_thousand_columns_are_read():
 def test_what_is_no_parquet_file_is_named(content):
     with pytest.raises(CorruptTable, match=r"f\.parquet"):
         ParquetSource(pa.BufferReader(content), "f.parquet")
+
+
+def claimed_page(value: int, *, stored: int = 20) -> tuple[bytes, int]:
+    """A Parquet file of one column whose only data page claims `value` bytes."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        pa.table({"a": pa.array([1] * 9, pa.int32())}), sink, use_dictionary=False, compression="zstd"
+    )
+    content = sink.getvalue().to_pybytes()
+    start = pq.read_metadata(pa.BufferReader(content)).row_group(0).column(0).data_page_offset
+    # Field 1 (type) is one small integer; field 2 is the expanded size, here one byte long.
+    assert content[start : start + 3] == b"\x15\x00\x15"
+    replaced = varint(value)
+    return content[: start + 3] + replaced + content[start + 4 :], len(replaced) - 1
+
+
+@pytest.mark.parametrize("value", [2**31 - 1, MAX_PAGE_BYTES + 1, -1])
+def test_a_page_that_claims_too_much_is_refused_before_memory_is_taken(value):
+    content, more = claimed_page(value)
+    footer = pq.read_metadata(pa.BufferReader(content))
+    start = footer.row_group(0).column(0).data_page_offset
+    before = pa.default_memory_pool().max_memory()
+    with pytest.raises(ValueError, match="claims"):
+        check_pages(pa.BufferReader(content[: start + 200] + bytes(more)), footer, ["a"])
+    assert pa.default_memory_pool().max_memory() - before < MEGABYTE
+
+
+def test_a_page_of_many_megabytes_is_refused_by_the_reader(monkeypatch):
+    monkeypatch.setattr("drawstring.formats.parquet_pages.MAX_PAGE_BYTES", MEGABYTE)
+    small, large = pa.table({"a": [bytes(1000)], "b": [1]}), pa.table({"a": [bytes(8 * MEGABYTE)], "b": [1]})
+    options = {"compression": "zstd", "use_dictionary": False}
+    with source(small, **options) as opened:
+        assert sum(batch.num_rows for batch in opened.batches(["a", "b"])) == 1
+    with source(large, **options) as opened:
+        assert sum(batch.num_rows for batch in opened.batches(["b"])) == 1
+        with pytest.raises(CorruptTable, match=r"f\.parquet.*claims"):
+            list(opened.batches(["a"]))
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("codec", ["snappy", "zstd", "gzip", "none"])
+def test_pages_of_ordinary_files_pass(version, codec):
+    rows = 30_000
+    table = pa.table(
+        {
+            "n": range(rows),
+            "s": [f"text {i % 100}" for i in range(rows)],
+            "l": [[i, i + 1] for i in range(rows)],
+            "d": [{"x": i, "y": None} for i in range(rows)],
+        }
+    )
+    options = {
+        "data_page_version": version,
+        "compression": codec,
+        "data_page_size": 4000,
+        "row_group_size": 9999,
+    }
+    with source(table, write_page_checksum=True, **options) as opened:
+        assert sum(batch.num_rows for batch in opened.batches(table.column_names)) == rows
+
+
+def test_a_cut_or_flipped_header_is_damage_and_never_a_hang():
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"a": range(1000)}), sink, write_page_checksum=True)
+    content = sink.getvalue().to_pybytes()
+    footer = pq.read_metadata(pa.BufferReader(content))
+    start = footer.row_group(0).column(0).dictionary_page_offset
+    for bit in range(start * 8, (start + 30) * 8):
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        try:
+            with ParquetSource(pa.BufferReader(bytes(flipped)), "f.parquet") as opened:
+                rows = pa.Table.from_batches(opened.batches(["a"]))
+        except CorruptTable:
+            continue
+        assert rows.column("a").to_pylist() == list(range(1000))

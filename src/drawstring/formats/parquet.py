@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from drawstring.errors import CorruptTable
+from drawstring.formats.parquet_pages import check_pages
 
 DEFAULT_BATCH_ROWS = 65_536
 
@@ -65,6 +66,7 @@ class ParquetSource:
         """
         rows = 0
         try:
+            check_pages(self._file, self.footer, columns, all_chunks=_is_near(self._file))
             for batch in self._parquet.iter_batches(batch_size=batch_rows, columns=list(columns)):
                 rows += batch.num_rows
                 yield batch
@@ -72,6 +74,11 @@ class ParquetSource:
             raise unreadable_parquet(self.path, error) from error
         if rows != self.num_rows:
             raise unreadable_parquet(self.path, f"{rows} rows found, {self.num_rows} in the footer")
+
+
+def _is_near(file: Any) -> bool:
+    """Whether small reads cost next to nothing."""
+    return isinstance(file, (pa.OSFile, pa.BufferReader, pa.MemoryMappedFile))
 
 
 def unreadable_parquet(path: str, reason: object) -> CorruptTable:
