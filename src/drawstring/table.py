@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from drawstring.config.read_options import QUERY_TYPE, SNAPSHOT, ReadOptions
+from drawstring.config.read_options import MERGE_TYPE, QUERY_TYPE, READ_OPTIMIZED, SNAPSHOT, ReadOptions
 from drawstring.config.support import check_readable
 from drawstring.config.table_config import TableConfig
 from drawstring.errors import InvalidOption, UnsupportedTable
@@ -47,7 +47,20 @@ def open_table(uri: str, *, options: Mapping[str, Any] | None = None) -> Table:
     if read_options.merge_settings:
         config = config.with_properties(read_options.merge_settings)
     check_readable(config, path=storage.root)
+    _check_merge_type(config, read_options, storage.root)
     return Table(storage, config, read_options)
+
+
+def _check_merge_type(config: TableConfig, options: ReadOptions, path: str) -> None:
+    merges = config.is_merge_on_read and options.query_type != READ_OPTIMIZED
+    if merges and options.merge_type != MERGE_TYPE.default:
+        raise InvalidOption(
+            f"Cannot read {path} with {MERGE_TYPE.key}={options.merge_type}: drawstring always merges logs with "
+            "base files. Remove the option, read read_optimized, or read with Apache Hudi.",
+            condition="READ_OPTION_NOT_SUPPORTED",
+            key=MERGE_TYPE.key,
+            value=options.merge_type,
+        )
 
 
 @dataclass(frozen=True)
@@ -125,7 +138,7 @@ class Table:
         first = "000" if begin == "earliest" else begin
         lower = instant_time(first, timezone=self.config.timezone)
         upper = None if end is None else instant_time(end, timezone=self.config.timezone)
-        return IncrementalRead(self.state(), read_task, lower, upper)
+        return IncrementalRead(self.state(), read_task, lower, upper, self.options)
 
     def inspect(self, as_of: Moment | None = None) -> TableReport:
         """Look at the table from above: timeline, file slices, schema history, indexes; as values."""

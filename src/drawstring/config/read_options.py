@@ -18,6 +18,7 @@ QUERY_TYPE = Option(
     one_of(SNAPSHOT, READ_OPTIMIZED, INCREMENTAL),
     SNAPSHOT,
     "What to read: the merged table, base files only, or what changed in a range of commits.",
+    aliases=("hoodie.datasource.view.type",),
     allowed=(SNAPSHOT, READ_OPTIMIZED, INCREMENTAL),
 )
 INCREMENTAL_FORMAT = Option(
@@ -72,6 +73,48 @@ DATA_SKIPPING = Option(
     "Skip files by column statistics.",
     allowed=("true", "false"),
 )
+PATH_GLOB = Option(
+    "hoodie.datasource.read.incr.path.glob",
+    text,
+    None,
+    "Incremental reads return only rows of files whose path ends in a match of this pattern: * stands for any "
+    "text, slashes too, ? for one character, [ab] for one of several, {a,b} for one of several texts.",
+)
+END_SCHEMA = Option(
+    "hoodie.datasource.read.schema.use.end.instanttime",
+    boolean,
+    False,
+    "Incremental reads return rows in the schema of the last commit of their range, not in the newest one.",
+    allowed=("true", "false"),
+)
+FULL_SCAN_FALLBACK = Option(
+    "hoodie.datasource.read.incr.fallback.fulltablescan.enable",
+    boolean,
+    True,
+    "When files of an incremental range were cleaned, read the newest files instead; an error otherwise.",
+    allowed=("true", "false"),
+)
+SKIP_COMPACTIONS = Option(
+    "hoodie.datasource.read.incr.skip_compact",
+    boolean,
+    False,
+    "Incremental reads leave out the files of compactions.",
+    allowed=("true", "false"),
+)
+SKIP_CLUSTERING = Option(
+    "hoodie.datasource.read.incr.skip_cluster",
+    boolean,
+    False,
+    "Incremental reads leave out the files of clustering.",
+    allowed=("true", "false"),
+)
+MERGE_TYPE = Option(
+    "hoodie.datasource.merge.type",
+    one_of("payload_combine", "skip_merge"),
+    "payload_combine",
+    "How logs and base files of merge-on-read tables are put together. Only payload_combine is supported.",
+    allowed=("payload_combine", "skip_merge"),
+)
 DELETE_FIELD = Option("hoodie.payload.delete.field", text, None, "Column that marks deleted records.")
 DELETE_MARKER = Option("hoodie.payload.delete.marker", text, None, "Value of that column in deleted records.")
 
@@ -85,10 +128,26 @@ ALL: tuple[Option[Any], ...] = (
     SCHEMA_ON_READ,
     METADATA_ENABLE,
     DATA_SKIPPING,
+    PATH_GLOB,
+    END_SCHEMA,
+    FULL_SCAN_FALLBACK,
+    SKIP_COMPACTIONS,
+    SKIP_CLUSTERING,
+    MERGE_TYPE,
     DELETE_FIELD,
     DELETE_MARKER,
 )
 """Every read option, for the documentation."""
+
+
+REFUSED: Mapping[str, tuple[str, ...]] = {
+    "hoodie.datasource.read.paths": ("",),
+    "hoodie.datasource.read.partition.value.extractor.enabled": ("", "false"),
+    "hoodie.datasource.read.create.filesystem.relation": ("", "false"),
+    "hoodie.datasource.read.table.valued.function.timeline.relation": ("", "false"),
+    "hoodie.read.timeline.holes.resolution.policy": ("", "fail"),
+}
+"""Options of Hudi that would change what a read returns and are not supported, with the values that do not."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +168,12 @@ class ReadOptions:
     schema_on_read: bool = False
     use_metadata_table: bool = True
     data_skipping: bool = True
+    path_glob: str | None = None
+    end_schema: bool = False
+    full_scan_fallback: bool = True
+    skip_compactions: bool = False
+    skip_clustering: bool = False
+    merge_type: str = "payload_combine"
     merge_settings: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -134,9 +199,16 @@ class ReadOptions:
             schema_on_read=SCHEMA_ON_READ.find(*layers),
             use_metadata_table=METADATA_ENABLE.find(*layers),
             data_skipping=DATA_SKIPPING.find(*layers),
+            path_glob=PATH_GLOB.find(*layers) or None,
+            end_schema=END_SCHEMA.find(*layers),
+            full_scan_fallback=FULL_SCAN_FALLBACK.find(*layers),
+            skip_compactions=SKIP_COMPACTIONS.find(*layers),
+            skip_clustering=SKIP_CLUSTERING.find(*layers),
+            merge_type=MERGE_TYPE.find(*layers),
             merge_settings=_merge_settings(call, session),
         )
         options._check()
+        _refuse_others(call, session)
         return options
 
     def _check(self) -> None:
@@ -153,6 +225,20 @@ class ReadOptions:
                 condition="AS_OF_WITH_INCREMENTAL",
                 key=AS_OF.key,
             )
+
+
+def _refuse_others(*layers: Mapping[str, Any] | None) -> None:
+    for layer in layers:
+        for key, harmless in REFUSED.items():
+            found = str((layer or {}).get(key, "")).strip()
+            if found.lower() not in harmless:
+                raise InvalidOption(
+                    f"Option {key} is {found!r}; drawstring does not support it, and without it the read would "
+                    "return something else. Remove the option, or read with Apache Hudi.",
+                    condition="READ_OPTION_NOT_SUPPORTED",
+                    key=key,
+                    value=found,
+                )
 
 
 def _merge_settings(*layers: Mapping[str, Any] | None) -> dict[str, str]:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
 
+from drawstring.config.read_options import FULL_SCAN_FALLBACK, PATH_GLOB, ReadOptions
+from drawstring.errors import InvalidInput
 from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.file_group import FileSlice
+from drawstring.model.file_names import join_path
 from drawstring.model.instant import Instant
 from drawstring.model.read_task import ReadTask
+from drawstring.planning.globs import compile_glob
 from drawstring.planning.scan import Scan
 from drawstring.planning.snapshot import ReadFunction, TaskFacts
 from drawstring.planning.table_schemas import TableSchemas
 from drawstring.planning.table_state import TableState
 from drawstring.view.file_system_view import visible_slices
+
+_COMPACTIONS = frozenset({"COMPACT", "LOG_COMPACT"})
+_CLUSTERING = frozenset({"CLUSTER"})
 
 
 @dataclass(frozen=True)
@@ -44,13 +51,15 @@ class IncrementalRead:
     1. Bounds are completion times from version 8 on, instant times in version 6.
     2. Only files that these commits name are read, not merged with older ones: an update that loses against
        an older row is returned all the same.
-    3. When such files are gone (cleaned), the newest slices are read instead, with the same filter on rows.
+    3. When such files are gone (cleaned), the newest slices are read instead, with the same filter on rows,
+       unless `options` forbid it.
     """
 
     state: TableState
     read: ReadFunction
     begin: str
     end: str | None = None
+    options: ReadOptions = field(default_factory=ReadOptions)
 
     def scan(self) -> Scan:
         """Start a scan of all columns and rows, to be refined."""
@@ -64,7 +73,7 @@ class IncrementalRead:
     @cached_property
     def schemas(self) -> TableSchemas:
         """The schemas that files may have."""
-        return TableSchemas(self.state, None)
+        return TableSchemas(self.state, self.commits.last if self.options.end_schema else None)
 
     @property
     def reads_newest(self) -> bool:
@@ -74,7 +83,19 @@ class IncrementalRead:
     @property
     def snapshot_id(self) -> str:
         """Names what is seen."""
-        return f"{self.state.timeline.fingerprint}:{self.begin}..{self.end or ''}"
+        chosen = (self.options.path_glob, self.options.end_schema, self._skipped, self._may_fall_back)
+        more = "" if chosen == (None, False, frozenset(), True) else f":{chosen}"
+        return f"{self.state.timeline.fingerprint}:{self.begin}..{self.end or ''}{more}"
+
+    @property
+    def _skipped(self) -> frozenset[str]:
+        """Operations whose files are left out."""
+        compactions = _COMPACTIONS if self.options.skip_compactions else frozenset[str]()
+        return compactions | (_CLUSTERING if self.options.skip_clustering else frozenset())
+
+    @property
+    def _may_fall_back(self) -> bool:
+        return self.options.full_scan_fallback
 
     @cached_property
     def commits(self) -> CommitRange:
@@ -85,7 +106,8 @@ class IncrementalRead:
             for archived in self.state.history.writes:
                 if self._covers(archived.instant):
                     found.setdefault(archived.instant.requested_time, (archived.instant, archived.metadata))
-        return CommitRange(tuple(found[time] for time in sorted(found)))
+        kept = [time for time in sorted(found) if found[time][1].operation not in self._skipped]
+        return CommitRange(tuple(found[time] for time in kept))
 
     def _covers(self, instant: Instant) -> bool:
         moment = instant.completion_time or instant.requested_time
@@ -109,12 +131,27 @@ class IncrementalRead:
 
     @cached_property
     def _slices(self) -> Mapping[str, tuple[FileSlice, ...]]:
+        found = self._written_slices()
+        if not self.options.path_glob:
+            return found
+        pattern = compile_glob(f"*{self.options.path_glob}", key=PATH_GLOB.key)
+        root = self.state.storage.root
+        matching = {
+            partition: tuple(s for s in slices if pattern.fullmatch(f"{root}/{_path_of(s)}"))
+            for partition, slices in found.items()
+        }
+        return {partition: slices for partition, slices in matching.items() if slices}
+
+    def _written_slices(self) -> Mapping[str, tuple[FileSlice, ...]]:
         visibility = self.state.visibility(self.commits.last)
         found: dict[str, tuple[FileSlice, ...]] = {}
         for partition, names in self._written_names().items():
             present = [file for file in self.state.listing.files(partition) if file[0] in names]
             expected = visible_slices(partition, [(name, 0) for name in names], visibility)
-            if not _names_of(expected) <= {name for name, _ in present}:
+            gone = _names_of(expected) - {name for name, _ in present}
+            if gone and not self._may_fall_back:
+                raise self._cleaned(partition, min(gone))
+            if gone:
                 return self._newest_slices()
             found[partition] = visible_slices(partition, present, visibility)
         return found
@@ -130,9 +167,24 @@ class IncrementalRead:
                     names[stat.partition_path].update(log.rsplit("/", 1)[-1] for log in stat.log_files)
         return names
 
+    def _cleaned(self, partition: str, name: str) -> InvalidInput:
+        return InvalidInput(
+            f"The file {join_path(partition, name)}, which a commit of the range wrote, is no longer in "
+            f"{self.state.storage.root}: it was cleaned. Begin later, or set {FULL_SCAN_FALLBACK.key}=true to read "
+            "the newest files instead.",
+            condition="RANGE_WAS_CLEANED",
+            path=join_path(partition, name),
+            partition=partition,
+        )
+
     def _newest_slices(self) -> Mapping[str, tuple[FileSlice, ...]]:
         view = self.state.view(None)
         return {partition: view.slices(partition) for partition in view.partitions()}
+
+
+def _path_of(found: FileSlice) -> str:
+    """The path that a pattern is compared with: the base file's, else that of the newest log."""
+    return found.base_file.path if found.base_file is not None else found.log_files[-1].path
 
 
 def _names_of(slices: Iterable[FileSlice]) -> set[str]:

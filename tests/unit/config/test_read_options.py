@@ -29,3 +29,39 @@ def test_what_makes_no_sense_is_named(options, words):
     with pytest.raises(InvalidOption) as caught:
         ReadOptions.of(options)
     assert all(word in str(caught.value) for word in words)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hoodie.datasource.read.paths", "/data/t/a"),
+        ("hoodie.datasource.read.partition.value.extractor.enabled", "true"),
+        ("hoodie.datasource.read.create.filesystem.relation", "true"),
+        ("hoodie.datasource.read.table.valued.function.timeline.relation", "true"),
+        ("hoodie.read.timeline.holes.resolution.policy", "USE_TRANSITION_TIME"),
+    ],
+)
+@pytest.mark.parametrize("layer", ["call", "session"])
+def test_options_that_would_change_the_answer_are_refused_by_name(key, value, layer):
+    given = {key: value}
+    with pytest.raises(InvalidOption, match=key) as caught:
+        ReadOptions.of(given) if layer == "call" else ReadOptions.of(session=given)
+    assert caught.value.condition == "READ_OPTION_NOT_SUPPORTED"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hoodie.datasource.read.create.filesystem.relation", "false"),
+        ("hoodie.read.timeline.holes.resolution.policy", "FAIL"),
+        ("hoodie.file.index.enable", "false"),
+        ("hoodie.datasource.read.file.index.listing.mode", "eager"),
+        ("hoodie.datasource.read.extract.partition.values.from.path", "true"),
+    ],
+)
+def test_options_that_do_not_change_the_answer_are_accepted(key, value):
+    assert ReadOptions.of({key: value}) == ReadOptions()
+
+
+def test_the_older_name_of_the_query_type_counts():
+    assert ReadOptions.of({"hoodie.datasource.view.type": "read_optimized"}).query_type == "read_optimized"

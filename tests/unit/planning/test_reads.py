@@ -45,7 +45,14 @@ class TableBuilder:
         text = "".join(f"{key}={value}\n" for key, value in given.items())
         self.storage.write(".hoodie/hoodie.properties", text.encode())
 
-    def commit(self, instant: str, rows: dict[str, list[int]], *, schema: str = SCHEMA) -> TableBuilder:
+    def commit(
+        self,
+        instant: str,
+        rows: dict[str, list[int]],
+        *,
+        schema: str = SCHEMA,
+        operation: str = "UPSERT",
+    ) -> TableBuilder:
         stats: dict[str, list[dict[str, object]]] = {}
         for partition, ids in rows.items():
             name = f"f{partition}-0_0-0-0_{instant}.parquet"
@@ -56,7 +63,7 @@ class TableBuilder:
             ]
         metadata = {
             "partitionToWriteStats": stats,
-            "operationType": "UPSERT",
+            "operationType": operation,
             "extraMetadata": {"schema": schema},
         }
         self.storage.write(f".hoodie/{instant}.commit", json.dumps(metadata).encode())
@@ -110,6 +117,13 @@ def test_a_lost_file_does_not_pass_for_older_data(builder):
     assert ids(builder.open().snapshot(T1)) == [1]
 
 
+def test_a_file_that_no_instant_of_the_timeline_wrote_is_extra_and_not_read(builder):
+    builder.commit(T1, {"a": [1]}).commit(T3, {"b": [3]})
+    builder._write(f"a/fa-0_0-0-0_{T2}.parquet", T2, "a", [1, 2])
+    assert ids(builder.open().snapshot()) == [1, 3]
+    assert ids(builder.open().incremental("000")) == [1, 3]
+
+
 def test_a_cleaned_snapshot_is_refused(builder):
     builder.commit(T1, {"a": [1]}).commit(T2, {"a": [1, 2]})
     builder.storage.delete(f"a/fa-0_0-0-0_{T1}.parquet")
@@ -151,3 +165,60 @@ def test_reads_that_cannot_be_answered_are_refused(builder):
         builder.open().snapshot(query_type="incremental")
     with pytest.raises(UnsupportedTable, match="change data"):
         builder.open(**{"hoodie.datasource.query.incremental.format": "cdc"}).incremental("000")
+
+
+GLOB = "hoodie.datasource.read.incr.path.glob"
+
+
+@pytest.mark.parametrize(
+    ("glob", "found"), [("/a/*", [1]), ("/{a,c}/*", [1, 3]), ("/x/*", []), ("", [1, 2, 3])]
+)
+def test_incremental_reads_return_rows_of_files_that_match_the_pattern(glob, found):
+    builder = TableBuilder(f"memory://glob{len(glob)}")
+    table = builder.commit(T1, {"a": [1], "b": [2], "c": [3]}).open(**{GLOB: glob})
+    assert ids(table.incremental("000")) == found
+    assert ids(table.snapshot()) == [1, 2, 3]
+
+
+def test_reads_of_other_patterns_are_not_taken_for_each_other(builder):
+    builder.commit(T1, {"a": [1], "b": [2]})
+    names = {builder.open(**{GLOB: glob}).incremental("000").snapshot_id for glob in ("", "/a/*", "/b/*")}
+    assert len(names) == 3
+
+
+def test_a_cleaned_range_is_an_error_when_the_fallback_is_off(builder):
+    builder.commit(T1, {"a": [1]}).commit(T2, {"a": [1]}).commit(T3, {"a": [1, 2]})
+    builder.storage.delete(f"a/fa-0_0-0-0_{T2}.parquet")
+    table = builder.open(**{"hoodie.datasource.read.incr.fallback.fulltablescan.enable": "false"})
+    assert ids(table.incremental(T2)) == [1, 2]
+    with pytest.raises(InvalidInput, match=T2) as caught:
+        ids(table.incremental(T1, T2))
+    assert caught.value.condition == "RANGE_WAS_CLEANED"
+
+
+@pytest.mark.parametrize(("operation", "option"), [("COMPACT", "skip_compact"), ("CLUSTER", "skip_cluster")])
+def test_table_services_can_be_left_out_of_a_range(builder, operation, option):
+    builder.commit(T1, {"a": [1]}).commit(T2, {"b": [2]}, operation=operation)
+    assert ids(builder.open().incremental("000")) == [1, 2]
+    assert ids(builder.open(**{f"hoodie.datasource.read.incr.{option}": "true"}).incremental("000")) == [1]
+
+
+def test_a_range_is_read_in_the_schema_of_its_end_when_asked(builder):
+    wider = SCHEMA.replace("]}", ', {"name": "q", "type": ["null", "int"], "default": null}]}')
+    builder.commit(T1, {"a": [1]}).commit(T2, {"b": [2]}, schema=wider)
+    table = builder.open(**{"hoodie.datasource.read.schema.use.end.instanttime": "true"})
+    assert "q" not in table.incremental("000", T1).schema.names
+    assert "q" in table.incremental("000").schema.names
+    assert "q" in builder.open().incremental("000", T1).schema.names
+
+
+def test_reading_without_merging_is_refused_where_there_are_logs(request):
+    option = {"hoodie.datasource.merge.type": "skip_merge"}
+    assert ids(
+        TableBuilder(f"memory://{request.node.name}_cow").commit(T1, {"a": [1]}).open(**option).snapshot()
+    )
+    merged = TableBuilder(f"memory://{request.node.name}", hoodie__table__type="MERGE_ON_READ")
+    with pytest.raises(InvalidOption, match="skip_merge") as caught:
+        merged.open(**option)
+    assert caught.value.condition == "READ_OPTION_NOT_SUPPORTED"
+    assert merged.open(**option, **{"hoodie.datasource.query.type": "read_optimized"})
