@@ -22,6 +22,7 @@ from drawstring.errors import DrawstringError, InvalidInput, error_class
 from drawstring.model.commit_metadata import WriteStat
 from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice
 from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY
+from drawstring.spark.arrow_batches import quick_batches
 from drawstring.storage import Storage
 from drawstring.write.assignment import HASH_RANGE, Assignment
 from drawstring.write.base_files import PartitionedWriter, TaskContext, WriteContext
@@ -34,8 +35,6 @@ _KEYS = [PARTITION_PATH, RECORD_KEY]
 _STAT_SCHEMA = "stat string"
 _MOST_TASKS = 4096
 _FEW_BUCKETS = 64
-_BATCH_ROWS_KEY = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_BATCH_ROWS = 1 << 16
 _PLAIN_PATH = re.compile(r"^(file:)?[A-Za-z0-9_./=+,@~-]+$")
 _RAISED = re.compile(r"drawstring\.errors\.(\w+): \[([A-Z_]+)\] ([^\n]*)")
 
@@ -249,24 +248,13 @@ def _by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Tabl
 
 def _collect_stats(df: DataFrame, run: Any) -> list[WriteStat]:
     spark = df.sparkSession
-    with warnings.catch_warnings(), _worker_interpreter(spark), _large_batches(spark):
+    with warnings.catch_warnings(), _worker_interpreter(spark), quick_batches(spark, df.schema):
         warnings.simplefilter("ignore", FutureWarning)
         try:
             rows = df.mapInArrow(run, _STAT_SCHEMA).collect()
         except Exception as error:
             raise as_drawstring_error(error) or error from None
     return [_stat(row[0]) for row in rows]
-
-
-@contextmanager
-def _large_batches(spark: SparkSession) -> Iterator[None]:
-    """Hand rows over in batches large enough that their number does not matter."""
-    before = spark.conf.get(_BATCH_ROWS_KEY)
-    spark.conf.set(_BATCH_ROWS_KEY, str(max(_BATCH_ROWS, int(before))))
-    try:
-        yield
-    finally:
-        spark.conf.set(_BATCH_ROWS_KEY, before)
 
 
 @contextmanager
