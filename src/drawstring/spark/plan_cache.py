@@ -22,8 +22,9 @@ MAX_BYTES = 2 << 30
 
 @dataclass(frozen=True)
 class KeptPlan:
-    """A merge plan: the bits of hidden base rows, and the rows to append."""
+    """A merge plan: how many rows the base file has, a bit for each that tells if it is hidden, and rows to append."""
 
+    base_rows: int
     hidden_bits: bytes
     winners: pa.Table
 
@@ -54,17 +55,19 @@ class PlanCache:
         path = self._folder / key
         try:
             with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as plan:
-                bits = plan.schema.metadata[b"hidden"]
+                facts = plan.schema.metadata
+                rows, bits = int(facts[b"base_rows"]), facts[b"hidden"]
                 table = plan.read_all().replace_schema_metadata(None)
             os.utime(path)
-        except (OSError, pa.ArrowInvalid, KeyError):
+        except (OSError, pa.ArrowInvalid, KeyError, ValueError):
             return None
-        return KeptPlan(bits, table)
+        return KeptPlan(rows, bits, table)
 
     def _keep(self, key: str, plan: KeptPlan) -> None:
         self._make_room()
         staged = self._folder / f"{key}.{os.getpid()}"
-        table = plan.winners.replace_schema_metadata({b"hidden": plan.hidden_bits})
+        facts = {b"base_rows": str(plan.base_rows).encode(), b"hidden": plan.hidden_bits}
+        table = plan.winners.replace_schema_metadata(facts)
         with pa.OSFile(str(staged), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
         os.replace(staged, self._folder / key)

@@ -190,7 +190,7 @@ def _ship_package(spark: SparkSession) -> None:
     workers = _jvm(spark).drawstring.bridge.WorkerSettings
     workers.set(environment["python"], environment["package_path"], environment["package_zip"])
     if context.master.startswith("local"):
-        workers.warm(min(4, context.defaultParallelism))
+        workers.warm(min(4, 2 * context.defaultParallelism))
 
 
 def _connect(spark: SparkSession, jvm: Any) -> None:

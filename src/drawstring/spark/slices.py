@@ -58,7 +58,7 @@ class SliceSource:
         plan = merge_plan_for(
             self.task, storage=self.storage, table_schema=self.table_schema, columns=self.columns
         )
-        return KeptPlan(plan.hidden_bits(), plan.winners)
+        return KeptPlan(len(plan.hidden), plan.hidden_bits(), plan.winners)
 
     def kept_merge_plan(self, request: dict[str, Any]) -> KeptPlan:
         """The merge plan, from the executor's cache when it is there."""

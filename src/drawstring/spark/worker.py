@@ -1,12 +1,14 @@
 """The process beside an executor: requests on standard input, frames on standard output.
 
-A request is `R`, a length and JSON. The answer is frames of a kind, a length and bytes: `B` a bitmap of hidden base
-rows, `A` a piece of an Arrow stream, `E` an error and `Z` the end. Arrow frames need credit: a request grants some,
-each `+` one more, and `!` calls the rest of the answer off. The process ends when its input does.
+A request is `R`, a length and JSON. The answer is frames of a kind, a length and bytes: `B` the number of base rows
+and a bit for each that tells if it is hidden, `A` a piece of an Arrow stream, `E` an error and `Z` the end. Arrow
+frames need credit: a request grants some, each `+` one more, and `!` calls the rest of the answer off. The process
+ends when its input does.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import struct
@@ -15,11 +17,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from drawstring.formats.avro import decode_blocks
 from drawstring.spark.errors import error_to_wire
 from drawstring.spark.slices import SliceSource
 
-MAX_BATCH_ROWS = 1 << 16
+MAX_BATCH_ROWS = 1 << 14
+_PIPE_BYTES = 1 << 20
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
@@ -77,7 +83,7 @@ def answer(channel: Channel, request: dict[str, Any]) -> None:
     source = SliceSource.of(request)
     if request["kind"] == "merge":
         plan = source.kept_merge_plan(request)
-        channel.send(b"B", plan.hidden_bits)
+        channel.send(b"B", struct.pack(">q", plan.base_rows) + plan.hidden_bits)
         winners = map(source.fitted, plan.batches(source.columns))
         send_batches(channel, source.schema, winners)
     else:
@@ -112,13 +118,35 @@ class _NoPandas:
             raise ModuleNotFoundError("pandas is not needed here", name=name)
 
 
+def widen(pipe: int) -> None:
+    """Let a pipe hold more, so that an answer can be on its way while its reader is busy with something else."""
+    # Not every system has it, nor allows it.
+    with contextlib.suppress(OSError, AttributeError, ImportError):
+        import fcntl
+
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+
+
+def warm_up() -> None:
+    """Do a little of everything, so that what is loaded at its first use is there before the first request."""
+    block = struct.pack(">iii", 3, 1, 2) + b"\x02a"
+    schema = '{"type":"record","name":"r","fields":[{"name":"a","type":"string"}]}'
+    (decoded,) = decode_blocks(schema, [pa.py_buffer(block)])
+    file = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_batches([decoded]), file)
+    found = pq.ParquetFile(pa.BufferReader(file.getvalue())).read()
+    pc.index_in(found.column(0), value_set=decoded.column(0))
+
+
 def main() -> None:
     """Serve on the standard streams; what anything prints goes to standard error instead."""
     sys.meta_path.insert(0, _NoPandas())
     requests = os.fdopen(os.dup(0), "rb", buffering=1 << 16)
     replies = os.fdopen(os.dup(1), "wb", buffering=1 << 18)
+    widen(replies.fileno())
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    warm_up()
     serve(Channel(requests, replies))
     sys.stderr.flush()
     os._exit(0)

@@ -9,7 +9,7 @@ import pytest
 
 from drawstring.spark.plan_cache import KeptPlan, PlanCache
 
-PLAN = KeptPlan(b"\x05", pa.table({"a": [1, 2], "b": ["x", None]}))
+PLAN = KeptPlan(3, b"\x05", pa.table({"a": [1, 2], "b": ["x", None]}))
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_a_kept_plan_is_found_again(cache):
 
 
 def test_a_plan_without_the_columns_is_made_again(cache):
-    cache.find_or_make("k", ["a"], lambda: KeptPlan(b"\x05", PLAN.winners.select(["a"])))
+    cache.find_or_make("k", ["a"], lambda: KeptPlan(3, b"\x05", PLAN.winners.select(["a"])))
     assert cache.find_or_make("k", ["a", "b"], lambda: PLAN).winners.column_names == ["a", "b"]
     assert cache.find_or_make("k", ["b"], refuse).winners.column_names == ["a", "b"]
 

@@ -6,7 +6,6 @@ import scala.collection.mutable.ArrayBuffer
 import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.connector.read.PartitionReader
 import org.apache.spark.sql.execution.datasources.PartitionedFile
-import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory
 import org.apache.spark.sql.sources.Filter
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.vectorized.ColumnarBatch
@@ -40,16 +39,10 @@ case class CutProjection(file: StructType, columns: Vector[(Int, Cast)], untouch
 }
 
 /** The readers for files of one projection. */
-case class ProjectedFiles(
-    projection: CutProjection,
-    native: ParquetPartitionReaderFactory,
-    positioned: Option[ParquetPartitionReaderFactory]
-) {
+case class ProjectedFiles(projection: CutProjection, files: BaseFiles) {
 
-  def open(file: PartitionedFile, withPositions: Boolean): PartitionReader[ColumnarBatch] = {
-    val factory = if (withPositions) positioned.get else native
-    new ProjectedReader(new GuardedReader(file, () => factory.buildColumnarReader(file)), projection)
-  }
+  def open(file: PartitionedFile, merging: Boolean): PartitionReader[ColumnarBatch] =
+    new ProjectedReader(files.open(file, merging), projection)
 }
 
 class ProjectedReader(reader: PartitionReader[ColumnarBatch], projection: CutProjection) extends PartitionReader[ColumnarBatch] {

@@ -1,5 +1,6 @@
 package drawstring.bridge
 
+import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 
 import org.apache.hadoop.fs.Path
@@ -21,7 +22,7 @@ case class HoodieInputPartition(index: Int, splits: Array[SliceSplit]) extends I
 class HoodieBatch(scan: HoodieScan) extends Batch {
 
   override def planInputPartitions(): Array[InputPartition] =
-    SplitPacking.pack(scan.plan.tasks, SplitPacking.maxSplitBytes(scan.spark, scan.plan.tasks)).toArray
+    SplitPacking.pack(scan.plan.tasks, SplitPacking.slots(scan.spark)).toArray
 
   override def createReaderFactory(): PartitionReaderFactory = HoodiePartitionReaderFactory(
     SliceReaderFactory.create(
@@ -56,26 +57,45 @@ case class HoodiePartitionReaderFactory(slices: SliceReaderFactory) extends Part
     new ChainedReader(slices, partition.asInstanceOf[HoodieInputPartition].splits.iterator)
 }
 
-/** Reads the splits of a partition one after the other, each opened when its turn comes. */
+/** Reads the splits of a partition one after the other.
+  *
+  * While one is read, an idle worker makes the merge plan of the next. Not before the second batch, for a query may
+  * want no more than the first.
+  */
 class ChainedReader(slices: SliceReaderFactory, splits: Iterator[SliceSplit]) extends PartitionReader[ColumnarBatch] {
+  private val following = splits.buffered
+  private val patience = if (slices.schema.isEmpty) 1 else 2
   private var current: PartitionReader[ColumnarBatch] = _
+  private var ahead: Option[WorkerCall] = None
+  private var batches = 0
 
   override def next(): Boolean = {
     while (current == null || !current.next()) {
       closeCurrent()
-      if (!splits.hasNext) return false
-      val split = splits.next()
-      SparkAccess.showInputFile(split.file.urlEncodedPath, split.file.start, split.file.length)
-      current = slices.open(split.file, split.task)
+      if (!following.hasNext) return false
+      open(following.next())
     }
+    batches += 1
+    if (batches == patience && following.hasNext) ahead = slices.startAhead(following.head.task)
     true
   }
 
   override def get(): ColumnarBatch = current.get()
 
-  override def close(): Unit = {
-    closeCurrent()
-    SparkAccess.hideInputFile()
+  override def close(): Unit =
+    try closeCurrent()
+    finally {
+      ahead.foreach(_.close())
+      ahead = None
+      SparkAccess.hideInputFile()
+    }
+
+  private def open(split: SliceSplit): Unit = {
+    SparkAccess.showInputFile(split.file.urlEncodedPath, split.file.start, split.file.length)
+    val worker = ahead.orElse(slices.start(split.task))
+    ahead = None
+    current = slices.open(split.file, split.task, worker)
+    batches = 0
   }
 
   private def closeCurrent(): Unit = if (current != null) {
@@ -88,30 +108,48 @@ class ChainedReader(slices: SliceReaderFactory, splits: Iterator[SliceSplit]) ex
 /** Cuts large plain files and packs small work together, by the sizes Spark uses for its own file sources. */
 object SplitPacking {
 
-  def maxSplitBytes(spark: SparkSession, tasks: Seq[SliceTask]): Long = {
-    val conf = SQLConf.get
-    val cores = conf.filesMinPartitionNum.getOrElse(SparkAccess.parallelism(spark))
-    val total = tasks.map(_.bytes + conf.filesOpenCostInBytes).sum
-    math.min(conf.filesMaxPartitionBytes, math.max(conf.filesOpenCostInBytes, total / math.max(1, cores)))
+  /** How many tasks are to run at once. */
+  def slots(spark: SparkSession): Int =
+    math.max(1, SQLConf.get.filesMinPartitionNum.getOrElse(SparkAccess.parallelism(spark)))
+
+  /** As many partitions as the sizes ask for, each split into the one with the least work so far.
+    *
+    * Their number is a multiple of the slots: three partitions of equal work take two slots as long as four do.
+    */
+  def pack(tasks: Seq[SliceTask], slots: Int): Seq[HoodieInputPartition] = {
+    val openCost = SQLConf.get.filesOpenCostInBytes
+    val maxBytes = maxSplitBytes(tasks, slots)
+    val found = splits(tasks, maxBytes).sortBy(split => -weight(split))
+    val rounds = math.max(1, roundedUp(found.map(weight(_) + openCost).sum, maxBytes * slots))
+    val count = math.min(found.size.toLong, rounds * slots).toInt
+    val lightest = mutable.PriorityQueue.empty[OpenPartition](Ordering.by(part => (-part.bytes, -part.number)))
+    (0 until count).foreach(number => lightest += new OpenPartition(number))
+    found.foreach { split =>
+      val partition = lightest.dequeue()
+      partition.add(split, weight(split) + openCost)
+      lightest += partition
+    }
+    lightest.toSeq.filter(_.splits.nonEmpty).sortBy(_.number).zipWithIndex.map { case (part, index) =>
+      HoodieInputPartition(index, part.splits.toArray)
+    }
   }
 
-  def pack(tasks: Seq[SliceTask], maxBytes: Long): Seq[HoodieInputPartition] = {
-    val openCost = SQLConf.get.filesOpenCostInBytes
-    val partitions = ArrayBuffer.empty[HoodieInputPartition]
-    val open = ArrayBuffer.empty[SliceSplit]
-    var size = 0L
-    def close(): Unit = if (open.nonEmpty) {
-      partitions += HoodieInputPartition(partitions.size, open.toArray)
-      open.clear()
-      size = 0L
+  private def maxSplitBytes(tasks: Seq[SliceTask], slots: Int): Long = {
+    val conf = SQLConf.get
+    val total = tasks.map(_.bytes + conf.filesOpenCostInBytes).sum
+    math.min(conf.filesMaxPartitionBytes, math.max(conf.filesOpenCostInBytes, total / slots))
+  }
+
+  private def roundedUp(bytes: Long, unit: Long): Long = (bytes + unit - 1) / unit
+
+  private class OpenPartition(val number: Int) {
+    val splits = ArrayBuffer.empty[SliceSplit]
+    var bytes = 0L
+
+    def add(split: SliceSplit, weight: Long): Unit = {
+      splits += split
+      bytes += weight
     }
-    splits(tasks, maxBytes).sortBy(s => -weight(s)).foreach { split =>
-      if (size + weight(split) > maxBytes) close()
-      size += weight(split) + openCost
-      open += split
-    }
-    close()
-    partitions.toSeq
   }
 
   private def splits(tasks: Seq[SliceTask], maxBytes: Long): Seq[SliceSplit] = tasks.flatMap { task =>

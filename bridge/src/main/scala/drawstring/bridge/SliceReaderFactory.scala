@@ -16,40 +16,65 @@ import org.apache.spark.util.SerializableConfiguration
 
 /** Opens slices on executors: plain files natively, merged ones by hiding and appending, odd ones as Arrow.
   *
-  * `positioned` also reads each row's position in its file, which survives skipped row groups; None when no
-  * slice needs merging. `projected` has the readers of files of other schemas.
+  * `projected` has the readers of files of other schemas than the table's.
   */
 case class SliceReaderFactory(
-    native: ParquetPartitionReaderFactory,
-    positioned: Option[ParquetPartitionReaderFactory],
+    files: BaseFiles,
     projected: Map[FileProjection, ProjectedFiles],
     root: String,
     schema: StructType,
     workers: WorkerSettings
 ) {
 
-  def open(file: PartitionedFile, task: SliceTask): PartitionReader[ColumnarBatch] = task.mode match {
-    case SliceTask.Native => base(file, task)
-    case SliceTask.Merge =>
-      val rows = base(file, task)
-      try new MergedReader(rows, WorkerCall.start(workers, request("merge", task)))
-      catch { case error: Throwable => rows.close(); throw error }
-    case _ => new ArrowReader(WorkerCall.start(workers, request("read", task)))
-  }
+  /** Asks a worker for its part of a slice, if it has any. */
+  def start(task: SliceTask): Option[WorkerCall] =
+    if (task.isNative) None else Some(WorkerCall.start(workers, request(task)))
 
-  private def base(file: PartitionedFile, task: SliceTask): PartitionReader[ColumnarBatch] = task.projection match {
-    case Some(projection) => projected(projection).open(file, task.isMerge)
-    case None =>
-      val factory = if (task.isMerge) positioned.get else native
-      new GuardedReader(file, () => factory.buildColumnarReader(file))
-  }
+  /** Asks a worker ahead of time for a merge plan, if one is idle. */
+  def startAhead(task: SliceTask): Option[WorkerCall] =
+    if (task.isMerge) WorkerCall.startIdle(workers, request(task)) else None
 
-  private def request(kind: String, task: SliceTask): String = {
-    val message = Wire.obj().put("kind", kind).put("root", root).put("schema", schema.json)
+  def open(file: PartitionedFile, task: SliceTask): PartitionReader[ColumnarBatch] = open(file, task, start(task))
+
+  /** Opens a slice whose worker was asked before. */
+  def open(file: PartitionedFile, task: SliceTask, worker: Option[WorkerCall]): PartitionReader[ColumnarBatch] =
+    try
+      worker match {
+        case None => base(file, task)
+        case Some(call) if !task.isMerge => new ArrowReader(call)
+        // Rows that are only counted need not be read.
+        case Some(call) if schema.isEmpty => new CountedReader(call)
+        case Some(call) => new MergedReader(base(file, task), call, hasPositions(task))
+      }
+    catch { case error: Throwable => worker.foreach(_.close()); throw error }
+
+  private def base(file: PartitionedFile, task: SliceTask): PartitionReader[ColumnarBatch] =
+    new DictionaryReader(task.projection match {
+      case Some(projection) => projected(projection).open(file, task.isMerge)
+      case None => files.open(file, task.isMerge)
+    })
+
+  private def hasPositions(task: SliceTask): Boolean =
+    task.projection.fold(files)(projected(_).files).positioned.isDefined
+
+  private def request(task: SliceTask): String = {
+    val message = Wire.obj().put("kind", if (task.isMerge) "merge" else "read").put("root", root).put("schema", schema.json)
     message.put("credits", WorkerCall.credits).put("cache", SparkAccess.scratchFolder)
     message.putRawValue("context", Wire.raw(task.context))
     message.putRawValue("task", Wire.raw(task.payload))
     Wire.seal(message)
+  }
+}
+
+/** Readers of base files of one schema.
+  *
+  * `positioned` also gives each row's position in its file, for files that are merged: filters may pass rows over.
+  */
+case class BaseFiles(plain: ParquetPartitionReaderFactory, positioned: Option[ParquetPartitionReaderFactory]) {
+
+  def open(file: PartitionedFile, merging: Boolean): PartitionReader[ColumnarBatch] = {
+    val factory = if (merging) positioned.getOrElse(plain) else plain
+    new GuardedReader(file, () => factory.buildColumnarReader(file))
   }
 }
 
@@ -63,17 +88,18 @@ object SliceReaderFactory {
       withPositions: Boolean,
       projections: Seq[FileProjection]
   ): SliceReaderFactory = {
-    def positioned(read: StructType, usable: Array[Filter]): Option[ParquetPartitionReaderFactory] =
-      if (withPositions) Some(parquet(spark, table.schema, withPosition(read), usable)) else None
-    def files(projection: FileProjection): ProjectedFiles = {
+    // Without filters no row is passed over, so that rows can be counted instead.
+    def files(tableSchema: StructType, read: StructType, usable: Array[Filter]): BaseFiles = BaseFiles(
+      parquet(spark, tableSchema, read, usable),
+      if (withPositions && usable.nonEmpty) Some(parquet(spark, tableSchema, withPosition(read), usable)) else None
+    )
+    def projectedFiles(projection: FileProjection): ProjectedFiles = {
       val cut = projection.cut(schema)
-      val usable = cut.usable(filters)
-      ProjectedFiles(cut, parquet(spark, cut.file, cut.file, usable), positioned(cut.file, usable))
+      ProjectedFiles(cut, files(cut.file, cut.file, cut.usable(filters)))
     }
     SliceReaderFactory(
-      parquet(spark, table.schema, schema, filters),
-      positioned(schema, filters),
-      projections.distinct.map(projection => projection -> files(projection)).toMap,
+      files(table.schema, schema, filters),
+      projections.distinct.map(projection => projection -> projectedFiles(projection)).toMap,
       table.path,
       schema,
       WorkerSettings.current

@@ -42,14 +42,56 @@ class ArrowReader(call: WorkerCall) extends PartitionReader[ColumnarBatch] {
   override def close(): Unit = batches.close()
 }
 
-/** A base file without the rows that its logs supersede, then the log records that win.
-  *
-  * The last column of the base's batches is the row's position in the file.
-  */
-class MergedReader(base: PartitionReader[ColumnarBatch], call: WorkerCall) extends PartitionReader[ColumnarBatch] {
-  private lazy val hidden = BitSet.valueOf(call.bitmap())
+/** A merged slice whose rows are only counted: the merge plan knows how many there are. */
+class CountedReader(call: WorkerCall) extends PartitionReader[ColumnarBatch] {
+  private lazy val plan = call.hiddenRows()
   private lazy val appended = new ArrowBatches(call)
   private var inBase = true
+  private var current: ColumnarBatch = _
+
+  override def next(): Boolean = {
+    if (inBase) {
+      val visible = plan.visible
+      inBase = false
+      current = new ColumnarBatch(Array.empty[ColumnVector], visible)
+      if (visible > 0) return true
+    }
+    val more = appended.next()
+    if (more) current = appended.get
+    more
+  }
+
+  override def get(): ColumnarBatch = current
+
+  override def close(): Unit = if (inBase) call.close() else appended.close()
+}
+
+/** Which rows of a base file are hidden, of how many. */
+class HiddenRows(val count: Long, bits: Array[Byte]) {
+  private val hidden = BitSet.valueOf(bits)
+
+  def visible: Int = java.lang.Math.toIntExact(count - hidden.cardinality())
+
+  def contains(row: Int): Boolean = hidden.get(row)
+
+  /** Whether any row from `first` to `last` is hidden. */
+  def meets(first: Int, last: Int): Boolean = {
+    val next = hidden.nextSetBit(first)
+    next >= 0 && next <= last
+  }
+}
+
+/** A base file without the rows that its logs supersede, then the log records that win.
+  *
+  * With `positioned` the last column of the base's batches is the row's position in the file; else they come
+  * without gaps from the file's first row on.
+  */
+class MergedReader(base: PartitionReader[ColumnarBatch], call: WorkerCall, positioned: Boolean)
+    extends PartitionReader[ColumnarBatch] {
+  private lazy val hidden = call.hiddenRows()
+  private lazy val appended = new ArrowBatches(call)
+  private var inBase = true
+  private var read = 0
   private var current: ColumnarBatch = _
 
   override def next(): Boolean = {
@@ -58,7 +100,7 @@ class MergedReader(base: PartitionReader[ColumnarBatch], call: WorkerCall) exten
       else if (showVisible(base.get())) return true
     }
     val more = appended.next()
-    if (more) current = appended.get
+    if (more) current = SelectedVector.batch(columnsOf(appended.get), null, appended.get.numRows())
     more
   }
 
@@ -70,29 +112,39 @@ class MergedReader(base: PartitionReader[ColumnarBatch], call: WorkerCall) exten
 
   /** Sets `current` to the visible rows of `batch`; false when none is left. */
   private def showVisible(batch: ColumnarBatch): Boolean = {
-    val columns = (0 until batch.numCols() - 1).map(batch.column).toArray
-    val rows = visibleRows(batch.column(batch.numCols() - 1), batch.numRows())
-    current =
-      if (rows == null) new ColumnarBatch(columns, batch.numRows())
-      else new ColumnarBatch(columns.map(new SelectedVector(_, rows): ColumnVector), rows.length)
+    val columns = columnsOf(batch).take(if (positioned) batch.numCols() - 1 else batch.numCols())
+    val rows = visibleRows(batch)
+    current = SelectedVector.batch(columns, rows, if (rows == null) batch.numRows() else rows.length)
     current.numRows() > 0
   }
 
+  private def columnsOf(batch: ColumnarBatch): Array[ColumnVector] = Array.tabulate(batch.numCols())(batch.column)
+
   /** The rows to keep, or null for all of them. */
-  private def visibleRows(positions: ColumnVector, count: Int): Array[Int] = {
-    val next = if (count == 0) -1 else hidden.nextSetBit(positions.getLong(0).toInt)
-    if (next < 0 || next > positions.getLong(count - 1)) null
+  private def visibleRows(batch: ColumnarBatch): Array[Int] = {
+    val count = batch.numRows()
+    val first = read
+    read += count
+    if (count == 0) null
+    else if (!positioned) kept(count, first, first + count - 1, first + _)
     else {
-      val rows = new Array[Int](count)
-      var kept = 0
-      var row = 0
-      while (row < count) {
-        if (!hidden.get(positions.getLong(row).toInt)) { rows(kept) = row; kept += 1 }
-        row += 1
-      }
-      if (kept == count) null else java.util.Arrays.copyOf(rows, kept)
+      val positions = batch.column(batch.numCols() - 1)
+      kept(count, positions.getLong(0).toInt, positions.getLong(count - 1).toInt, positions.getLong(_).toInt)
     }
   }
+
+  private def kept(count: Int, first: Int, last: Int, position: Int => Int): Array[Int] =
+    if (!hidden.meets(first, last)) null
+    else {
+      val rows = new Array[Int](count)
+      var found = 0
+      var row = 0
+      while (row < count) {
+        if (!hidden.contains(position(row))) { rows(found) = row; found += 1 }
+        row += 1
+      }
+      if (found == count) null else java.util.Arrays.copyOf(rows, found)
+    }
 }
 
 /** An Arrow vector that belongs to its stream: Spark closes vectors after each batch, the stream fills them again. */

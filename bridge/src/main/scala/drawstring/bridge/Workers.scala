@@ -1,6 +1,7 @@
 package drawstring.bridge
 
 import java.io._
+import java.nio.ByteBuffer
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.{ConcurrentLinkedDeque, TimeUnit}
 import java.util.concurrent.atomic.{AtomicBoolean, AtomicInteger}
@@ -49,15 +50,18 @@ object WorkerPool {
   private val warmed = new AtomicBoolean(false)
   private val maxIdle = math.max(4, Runtime.getRuntime.availableProcessors() * 2)
 
-  def borrow(settings: WorkerSettings): Worker = {
+  def borrow(settings: WorkerSettings): Worker = borrowIdle(settings).getOrElse(new Worker(settings))
+
+  /** A worker that has nothing to do, if there is one: to start another would take longer than it could save. */
+  def borrowIdle(settings: WorkerSettings): Option[Worker] = {
     var worker = idle.pollFirst()
     while (worker != null) {
       idleCount.decrementAndGet()
-      if (worker.isAlive && worker.settings == settings) return worker
+      if (worker.isAlive && worker.settings == settings) return Some(worker)
       worker.destroy()
       worker = idle.pollFirst()
     }
-    new Worker(settings)
+    None
   }
 
   def giveBack(worker: Worker): Unit =
@@ -83,11 +87,12 @@ object WorkerPool {
 class WorkerCall private (worker: Worker) {
   private var finished = false
 
-  /** The bitmap of hidden rows: the first frame of a merge plan. */
-  def bitmap(): Array[Byte] = {
+  /** The hidden rows of the base file, the first frame of a merge plan: how many rows it has, then a bit for each. */
+  def hiddenRows(): HiddenRows = {
     val (kind, body) = frame()
     if (kind != 'B') throw BridgeErrors.workerProtocol(kind)
-    body
+    val bytes = ByteBuffer.wrap(body)
+    new HiddenRows(bytes.getLong, java.util.Arrays.copyOfRange(body, java.lang.Long.BYTES, body.length))
   }
 
   /** The bytes of the Arrow stream. */
@@ -168,8 +173,12 @@ class WorkerCall private (worker: Worker) {
 object WorkerCall {
   val credits = 4
 
-  def start(settings: WorkerSettings, request: String): WorkerCall = {
-    val worker = WorkerPool.borrow(settings)
+  def start(settings: WorkerSettings, request: String): WorkerCall = ask(WorkerPool.borrow(settings), request)
+
+  def startIdle(settings: WorkerSettings, request: => String): Option[WorkerCall] =
+    WorkerPool.borrowIdle(settings).map(ask(_, request))
+
+  private def ask(worker: Worker, request: String): WorkerCall = {
     val bytes = request.getBytes(UTF_8)
     try {
       worker.requests.writeByte('R')
