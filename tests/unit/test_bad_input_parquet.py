@@ -138,6 +138,15 @@ def test_pages_of_ordinary_files_pass(version, codec):
         assert sum(batch.num_rows for batch in opened.batches(table.column_names)) == rows
 
 
+def test_columns_without_pages_are_no_damage():
+    table = pa.table({"a": pa.array([], pa.string()), "b": pa.array([], pa.int64())})
+    with source(table) as opened:
+        assert sum(batch.num_rows for batch in opened.batches(table.column_names)) == 0
+    nulls = pa.table({"a": pa.nulls(3, pa.string())})
+    with source(nulls) as opened:
+        assert sum(batch.num_rows for batch in opened.batches(["a"])) == 3
+
+
 def test_a_cut_or_flipped_header_is_damage_and_never_a_hang():
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"a": range(1000)}), sink, write_page_checksum=True)

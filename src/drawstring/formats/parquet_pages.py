@@ -37,9 +37,11 @@ def _chunks(footer: Any, columns: frozenset[str], at_least: int) -> Iterator[tup
             chunk = row_group.column(leaf)
             if chunk.total_uncompressed_size < at_least:
                 continue
-            starts = [chunk.data_page_offset]
-            if chunk.has_dictionary_page and chunk.dictionary_page_offset:
-                starts.append(chunk.dictionary_page_offset)
+            # An offset of 0 says that there is no such page, as in row groups without rows.
+            starts = [chunk.data_page_offset or 0, chunk.has_dictionary_page and chunk.dictionary_page_offset]
+            starts = [start for start in starts if start]
+            if not starts:
+                continue
             yield min(starts), min(starts) + chunk.total_compressed_size, chunk.path_in_schema
 
 
