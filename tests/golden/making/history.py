@@ -274,6 +274,25 @@ def secondary_index(bench: Workbench) -> None:
     bench.delete(updates([2], ts=1, s="x"))
 
 
+@theme("expression_index", "expression index (SQL CREATE INDEX) over a bigint as date", versions=(8, 9))
+def expression_index(bench: Workbench) -> None:
+    by_event_time(bench)
+    bench.set({**_LOCK, "hoodie.metadata.enable": "true"})
+    bench.write(rows(10))
+    bench.register()
+    for key, value in _LOCK.items():
+        bench.sql(f"set {key}={value}")
+    bench.sql(
+        "create index idx_ts on {table} using column_stats(ts) "
+        "options(expr='from_unixtime', format='yyyy-MM-dd')"
+    )
+    # Hudi 1.0.2 cannot upsert a DataFrame after that.
+    if bench.version == 9:
+        bench.write([*updates([0, 1], ts=20, s="u"), *rows(1, start=20)])
+    else:
+        bench.sql("delete from {table} where id = 2")
+
+
 @theme("cdc", "change data capture on: snapshot reads, log files with change records beside the data")
 def cdc(bench: Workbench) -> None:
     by_event_time(bench)

@@ -63,6 +63,12 @@ def custom_keygen(bench: Workbench) -> None:
     )
 
 
+@theme("custom_keygen_hive", "custom key generator, hive-style paths")
+def custom_keygen_hive(bench: Workbench) -> None:
+    bench.set(_HIVE)
+    custom_keygen(bench)
+
+
 def time_keygen(bench: Workbench, settings: dict[str, str], kind: str, values: list[Any]) -> None:
     by_event_time(bench)
     bench.set({_KEYGEN: "org.apache.hudi.keygen.TimestampBasedKeyGenerator"})
@@ -117,6 +123,11 @@ _TIME_KEYGENS: dict[str, tuple[dict[str, str], str, list[Any]]] = {
         "bigint",
         [19000, 19001, 19002],
     ),
+    "epochmicros": (
+        {"timestamp.type": "EPOCHMICROSECONDS", "output.dateformat": "yyyy-MM-dd", "timezone": "UTC"},
+        "bigint",
+        [value * 1000 for value in _MILLIS],
+    ),
     "hours": (
         {"timestamp.type": "EPOCHMILLISECONDS", "output.dateformat": "yyyyMMddHH", "timezone": "GMT+8:00"},
         "bigint",
@@ -148,6 +159,18 @@ def time_keygen_hive(bench: Workbench) -> None:
     time_keygen(bench, *_TIME_KEYGENS["unix"])
 
 
+@theme("time_keygen_slashes_hive", "timestamp-based key generator, hive-style paths three folders deep")
+def time_keygen_slashes_hive(bench: Workbench) -> None:
+    bench.set(_HIVE)
+    time_keygen(bench, *_TIME_KEYGENS["epochmillis"])
+
+
+@theme("time_keygen_encoded", "timestamp-based key generator whose slashes are url-encoded")
+def time_keygen_encoded(bench: Workbench) -> None:
+    bench.set(_ENCODED)
+    time_keygen(bench, *_TIME_KEYGENS["mixed"])
+
+
 _ODD = ["a/b", "c d", "50%", "x=y", "a%2Fb", "007"]
 
 
@@ -177,6 +200,12 @@ def slashes(bench: Workbench) -> None:
     odd_values(bench, ["2024/01/02", "2024/01/03", "2024/02/01"])
 
 
+@theme("slashes_hive", "partition values with slashes and no url-encoding, hive style")
+def slashes_hive(bench: Workbench) -> None:
+    bench.set(_HIVE)
+    slashes(bench)
+
+
 @theme("null_partition", "null and empty partition values")
 def null_partition(bench: Workbench) -> None:
     odd_values(bench, ["a", None, ""])
@@ -189,14 +218,21 @@ def null_partition_hive(bench: Workbench) -> None:
 
 
 @theme("two_level", "two partition columns (string, int), hive style")
-def two_level(bench: Workbench) -> None:
+def two_level(bench: Workbench, hive: str = "true") -> None:
     by_event_time(bench)
-    bench.set({**_HIVE, _PARTITION: "p,y", _KEYGEN: "org.apache.hudi.keygen.ComplexKeyGenerator"})
+    bench.set(
+        {next(iter(_HIVE)): hive, _PARTITION: "p,y", _KEYGEN: "org.apache.hudi.keygen.ComplexKeyGenerator"}
+    )
     schema = ROW + ", y int"
     bench.write([(*row, 2020 + row[0] % 2) for row in rows(12)], schema)
     bench.write(
         [(*row, 2020 + row[0] % 2) for row in [*updates([0, 1], ts=20, s="u"), *rows(1, start=30)]], schema
     )
+
+
+@theme("two_level_plain", "two partition columns (string, int), plain paths")
+def two_level_plain(bench: Workbench) -> None:
+    two_level(bench, hive="false")
 
 
 @theme(
@@ -244,10 +280,24 @@ for _name, _typed in _TYPED.items():
     theme(f"typed_partition_{_name}", "partition column that is no string, hive style")(
         lambda bench, typed=_typed: typed_hive(bench, *typed)  # type: ignore[misc]
     )
-for _name in ("int", "date"):
+for _name in ("int", "date", "bigint", "ts", "boolean", "decimal"):
     theme(f"typed_partition_{_name}_plain", "partition column that is no string, plain paths")(
         lambda bench, typed=_TYPED[_name]: typed_partition(bench, *typed)  # type: ignore[misc]
     )
+
+
+@theme("moved_partition", "a global index: an update with another partition value moves the row")
+def moved_partition(bench: Workbench) -> None:
+    by_event_time(bench)
+    bench.set(
+        {
+            "hoodie.index.type": "GLOBAL_SIMPLE",
+            "hoodie.simple.index.update.partition.path": "true",
+        }
+    )
+    bench.write(rows(9))
+    bench.write([(0, "b", 1, "moved", 20), (1, "b", 2, "stayed", 20), (2, "d", 3, "moved", 20)])
+    bench.write([(0, "a", 4, "moved back", 30), (2, "a", 5, "late", 5)])
 
 
 @theme("no_meta", "hoodie.populate.meta.fields=false")
