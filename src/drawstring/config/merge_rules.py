@@ -16,7 +16,9 @@ _STRATEGIES = {
     "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5": EVENT_TIME,
     "ce9acb64-bde0-424c-9b91-f6ebba25356d": COMMIT_TIME,
 }
-_DEBEZIUM = MergeSpec(EVENT_TIME, delete_field="_change_operation_type", delete_marker="d")
+_DEBEZIUM = MergeSpec(
+    EVENT_TIME, delete_field="_change_operation_type", delete_marker="d", deletes_unordered=True
+)
 _UNAVAILABLE = "__debezium_unavailable_value"
 
 PAYLOADS: Mapping[str, MergeSpec] = {
@@ -24,7 +26,7 @@ PAYLOADS: Mapping[str, MergeSpec] = {
     "EventTimeAvroPayload": MergeSpec(EVENT_TIME),
     "OverwriteWithLatestAvroPayload": MergeSpec(COMMIT_TIME),
     "PartialUpdateAvroPayload": MergeSpec(
-        EVENT_TIME, partial_update_mode="IGNORE_DEFAULTS", meta_from_newer=True
+        EVENT_TIME, partial_update_mode="IGNORE_DEFAULTS", meta_from_newer=True, deletes_unordered=True
     ),
     "OverwriteNonDefaultsWithLatestAvroPayload": MergeSpec(
         COMMIT_TIME, partial_update_mode="IGNORE_DEFAULTS"

@@ -268,7 +268,8 @@ def _delete_pieces(task: ReadTask, block: LogBlock, columns: MergeColumns) -> li
     types = columns.ordering_types
     for batch in batches:
         keys = deleted_keys(batch.keys, task.keys)
-        orderings = _typed_orderings(batch.orderings, types)
+        unordered = task.merge is not None and task.merge.deletes_unordered
+        orderings = None if unordered else _typed_orderings(batch.orderings, types)
         kind = COMMIT_DELETE if orderings is None else EVENT_DELETE
         nulls = [normalised(pa.nulls(len(keys), type=arrow)) for arrow in types]
         values = nulls if orderings is None else [normalised(array) for array in orderings]

@@ -16,6 +16,8 @@ class MergeSpec:
     `mode` is COMMIT_TIME_ORDERING or EVENT_TIME_ORDERING (custom mergers are refused at open).
     `meta_from_newer`: where an older record wins, the row still takes the five meta columns of the newer one (so
     does Hudi's partial-update payload, in the table versions that know payload classes).
+    `deletes_unordered`: the ordering value of a delete counts for nothing: it deletes whatever stands, and any later
+    record is alive again (so do the payload classes that Hudi runs as such, in the same versions).
     """
 
     mode: str
@@ -25,6 +27,7 @@ class MergeSpec:
     delete_field: str | None = None
     delete_marker: str | None = None
     meta_from_newer: bool = False
+    deletes_unordered: bool = False
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,19 @@ def test_merge_mode_is_inferred(version, properties, mode, partial):
     assert (merge.mode, merge.partial_update_mode) == (mode, partial)
 
 
+@pytest.mark.parametrize(
+    ("payload", "unordered"),
+    [
+        (MODEL + "PartialUpdateAvroPayload", True),
+        (MODEL + "debezium.PostgresDebeziumAvroPayload", True),
+        (MODEL + "DefaultHoodieRecordPayload", False),
+    ],
+)
+def test_payloads_that_hudi_runs_as_classes_let_every_delete_delete(payload, unordered):
+    old = config(**{"hoodie.table.version": "6", "hoodie.compaction.payload.class": payload})
+    assert old.merge.deletes_unordered is unordered
+
+
 def test_delete_marker_comes_from_merge_properties():
     prefix = "hoodie.record.merge.property.hoodie.payload.delete."
     merge = config(**{prefix + "field": "op", prefix + "marker": "D"}).merge

@@ -80,6 +80,14 @@ def test_an_ordered_delete_in_the_log_outlasts_older_data():
     assert read(made.upsert([row("a", 3, 20)])) == [("a", 3, "x", 20)]
 
 
+def test_a_delete_whose_ordering_value_counts_for_nothing_deletes_and_is_forgotten():
+    merge = MergeSpec(EVENT_TIME, ("ts",), deletes_unordered=True)
+    late = Slice().base([row("a", 1, 9)]).delete({"a": 5})
+    assert read(late, merge) == []
+    older = Slice().base([row("a", 1, 1)]).delete({"a": 9}).upsert([row("a", 2, 5)])
+    assert read(older, merge) == [("a", 2, "x", 5)]
+
+
 def test_deletes_after_a_commit_time_delete_change_nothing():
     made = Slice().delete({"a": None}).delete({"a": 50}).upsert([row("a", 1, 10)])
     assert read(made) == [("a", 1, "x", 10)]
