@@ -36,6 +36,9 @@ _COMPARE: dict[str, Callable[..., Any]] = {
 }
 
 
+_BEYOND_DECIMALS = Decimal(10**38)
+
+
 def filter_batch(batch: pa.RecordBatch, predicate: Predicate) -> pa.RecordBatch:
     """Keep the rows that satisfy the predicate."""
     return batch.filter(selection(batch, predicate))
@@ -194,8 +197,10 @@ def _compared_floats(values: Any, op: str, value: float) -> Any:
 
 def _compared_decimals(values: Any, arrow: pa.DataType, op: str, value: Any) -> Any:
     if isinstance(value, float):
-        return _compared_floats(values.cast(pa.float64()), op, value)
-    number = Decimal(value)
+        # Large whole numbers round, as they do in Spark.
+        return _compared_floats(values.cast(pa.float64(), safe=False), op, value)
+    # Columns have 38 digits at most, so no value reaches the limit.
+    number = min(max(Decimal(value), -_BEYOND_DECIMALS), _BEYOND_DECIMALS)
     scale = max(0, -int(number.as_tuple().exponent), arrow.scale if pa.types.is_decimal(arrow) else 0)
     wide = pa.decimal256(76, scale)
     return _COMPARE[op](values.cast(wide), pa.scalar(number, wide))

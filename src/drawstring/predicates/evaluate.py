@@ -7,6 +7,7 @@ it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -153,7 +154,7 @@ def _can_be(op: str, literal: Any, known: ColumnFacts) -> tuple[bool, bool]:
     """Whether a value within the bounds can compare true, and whether it can compare false."""
     if is_nan(literal) or not _orders_alike(literal):
         return True, True
-    lower, upper = known.lower, known.upper
+    lower, upper = _bounds_for(literal, known)
     if op == "=":
         outside = (lower is not None and literal < lower) or (upper is not None and literal > upper)
         only_it = lower is not None and upper is not None and lower == literal == upper
@@ -161,6 +162,19 @@ def _can_be(op: str, literal: Any, known: ColumnFacts) -> tuple[bool, bool]:
     if op == "<":
         return not (lower is not None and lower >= literal), not (upper is not None and upper < literal)
     return not (lower is not None and lower > literal), not (upper is not None and upper <= literal)
+
+
+def _bounds_for(literal: Any, known: ColumnFacts) -> tuple[Any, Any]:
+    """The bounds as they compare with the literal: where it is a float, values become floats first.
+
+    That rounds them, by one step at most, so the bounds are widened by one.
+    """
+    if not isinstance(literal, float) or pa.types.is_floating(known.type):
+        return known.lower, known.upper
+    return (
+        None if known.lower is None else math.nextafter(float(known.lower), -math.inf),
+        None if known.upper is None else math.nextafter(float(known.upper), math.inf),
+    )
 
 
 def _orders_alike(literal: Any) -> bool:

@@ -15,8 +15,8 @@ from drawstring.errors import InvalidInput
 def coerced(value: Any, arrow: pa.DataType) -> Any:
     """Return a literal as a Python value that compares with values of the column type.
 
-    Integers, floats and decimals compare with one another exactly and stay what they are; text is read as the
-    column's type. Raises `InvalidInput` when the two cannot be compared.
+    Numbers become floats where the column is one, as in Spark; else they stay what they are. Text is read as
+    the column's type. Raises `InvalidInput` when the two cannot be compared.
     """
     if value is None:
         return None
@@ -74,8 +74,16 @@ def _number(value: Any, arrow: pa.DataType) -> Any:
         text = value.strip()
         return float(text) if pa.types.is_floating(arrow) else _whole(Decimal(text))
     if isinstance(value, (int, float, Decimal)):
-        return value
+        return _double(value) if pa.types.is_floating(arrow) else value
     raise TypeError(value)
+
+
+def _double(value: int | float | Decimal) -> float:
+    """What the literal is once it meets a double: bounds of files must be compared with the same number."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _whole(number: Decimal) -> int | Decimal:

@@ -168,6 +168,35 @@ def test_bounds_in_javas_order_of_texts_exclude_nothing_wrongly(values, op, lite
         assert expected <= possible_outcomes(predicate, lambda _: facts)
 
 
+decimals = st.decimals(-1000, 1000, allow_nan=False, places=2)
+numbers_by_type = {
+    pa.float64(): st.floats(-1000, 1000) | decimals.map(float) | st.just(float(2**53)),
+    pa.float32(): st.floats(-1000, 1000, width=32),
+    pa.decimal128(10, 2): decimals,
+    pa.int64(): st.integers(-1000, 1000) | st.integers(2**53 - 3, 2**53 + 3),
+}
+number_literals = decimals | decimals.map(float) | st.integers(-3, 3) | st.sampled_from([2**53 + 1, 2.0**53, 10**400])
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.data(), st.sampled_from(list(numbers_by_type)), st.sampled_from(OPS))
+def test_bounds_exclude_no_number_that_a_literal_of_another_type_matches(data, arrow, op):
+    values = data.draw(st.lists(numbers_by_type[arrow], min_size=1, max_size=3))
+    literal = data.draw(number_literals | st.sampled_from(values))
+    batch = pa.record_batch([pa.array(values, arrow)], ["c"])
+    stored = batch.column(0).to_pylist()
+    facts = ColumnFacts(arrow, min(stored), max(stored), may_be_null=False)
+    for predicate in (Comparison(op, Column(("c",)), Literal(literal)), In(Column(("c",)), (literal,))):
+        found = set(selection(batch, predicate).to_pylist())
+        assert found <= possible_outcomes(predicate, lambda _: facts)
+
+
+def test_a_decimal_literal_finds_the_double_that_reads_the_same():
+    facts = ColumnFacts(pa.float64(), 0.1, 0.3, may_be_null=False)
+    for condition in ("c = 0.1", "c = 0.3", "c >= 0.3", "c <= 0.1", "c in (0.3)"):
+        assert may_match(parse(condition), lambda _: facts), condition
+
+
 def test_partition_values_decide_exactly_and_other_columns_stay_open():
     facts = facts_of_values({"day": date(2024, 1, 2), "p": None}, {"day": pa.date32(), "p": pa.string()})
     assert must_match(parse("day = '2024-01-02'"), facts)
