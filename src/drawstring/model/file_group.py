@@ -61,6 +61,11 @@ class FileSlice:
     log_files: tuple[LogFile, ...] = field(default=())
 
     @property
+    def files(self) -> tuple[BaseFile | LogFile, ...]:
+        """The base file, if there is one, and the logs."""
+        return (self.base_file, *self.log_files) if self.base_file else self.log_files
+
+    @property
     def size(self) -> int:
         """Bytes of all files of the slice."""
         base = self.base_file.size if self.base_file else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,8 +13,7 @@ import pyarrow as pa
 from drawstring.config.read_options import FULL_SCAN_FALLBACK, PATH_GLOB, ReadOptions
 from drawstring.errors import InvalidInput
 from drawstring.model.commit_metadata import CommitMetadata
-from drawstring.model.file_group import FileSlice
-from drawstring.model.file_names import join_path
+from drawstring.model.file_group import BaseFile, FileSlice, LogFile
 from drawstring.model.instant import Instant
 from drawstring.model.read_task import ReadTask
 from drawstring.planning.globs import compile_glob
@@ -23,6 +23,7 @@ from drawstring.planning.table_schemas import TableSchemas
 from drawstring.planning.table_state import TableState
 from drawstring.view.file_system_view import visible_slices
 
+_LOOKUPS = 16
 _COMPACTIONS = frozenset({"COMPACT", "LOG_COMPACT"})
 _CLUSTERING = frozenset({"CLUSTER"})
 
@@ -50,7 +51,7 @@ class IncrementalRead:
 
     1. Bounds are completion times from version 8 on, instant times in version 6.
     2. Only files that these commits name are read, not merged with older ones: an update that loses against
-       an older row is returned all the same.
+       an older row is returned all the same. No directory is listed for that.
     3. When such files are gone (cleaned), the newest slices are read instead, with the same filter on rows,
        unless `options` forbid it.
     """
@@ -102,7 +103,8 @@ class IncrementalRead:
         """The writes of the range; the archive is read when the range reaches before the active timeline."""
         active = self.state.timeline.completed_writes
         found = {i.requested_time: (i, self.state.metadata(i)) for i in active if self._covers(i)}
-        if not active or self.begin < active[0].requested_time:
+        start = self.state.timeline.start
+        if start is None or self.begin < start:
             for archived in self.state.history.writes:
                 if self._covers(archived.instant):
                     found.setdefault(archived.instant.requested_time, (archived.instant, archived.metadata))
@@ -144,37 +146,50 @@ class IncrementalRead:
 
     def _written_slices(self) -> Mapping[str, tuple[FileSlice, ...]]:
         visibility = self.state.visibility(self.commits.last)
-        found: dict[str, tuple[FileSlice, ...]] = {}
-        for partition, names in self._written_names().items():
-            present = [file for file in self.state.listing.files(partition) if file[0] in names]
-            expected = visible_slices(partition, [(name, 0) for name in names], visibility)
-            gone = _names_of(expected) - {name for name, _ in present}
-            if gone and not self._may_fall_back:
-                raise self._cleaned(partition, min(gone))
-            if gone:
-                return self._newest_slices()
-            found[partition] = visible_slices(partition, present, visibility)
-        return found
+        written = {
+            partition: visible_slices(partition, files.items(), visibility)
+            for partition, files in self._written_files().items()
+        }
+        gone = self._gone([file for slices in written.values() for found in slices for file in found.files])
+        if gone and not self._may_fall_back:
+            raise self._cleaned(min(gone))
+        return self._newest_slices() if gone else written
 
-    def _written_names(self) -> dict[str, set[str]]:
-        """Names of the files that the range wrote, by partition."""
-        names: dict[str, set[str]] = defaultdict(set)
+    def _written_files(self) -> dict[str, dict[str, int]]:
+        """Names and sizes of the files that the range wrote, by partition."""
+        written: dict[str, dict[str, int]] = defaultdict(dict)
         for _, metadata in self.commits.writes:
             for stat in metadata.stats:
-                names[stat.partition_path].update([stat.name] if stat.path else [])
+                files = written[stat.partition_path]
                 # In version 6 this list names the older logs of the slice too.
                 if self.state.config.layout >= 2:
-                    names[stat.partition_path].update(log.rsplit("/", 1)[-1] for log in stat.log_files)
-        return names
+                    for log in stat.log_files:
+                        files.setdefault(log.rsplit("/", 1)[-1], 0)
+                if stat.path:
+                    files[stat.name] = stat.file_size
+        return written
 
-    def _cleaned(self, partition: str, name: str) -> InvalidInput:
+    def _gone(self, files: Sequence[BaseFile | LogFile]) -> set[str]:
+        """The files that are gone: cleans of the timeline tell; where they may not tell all, storage does."""
+        paths = [file.path for file in files]
+        cleans = self.state.timeline.completed_cleans
+        first = self.commits.writes[0][0].requested_time if self.commits.writes else ""
+        if cleans and cleans[0].requested_time < first:
+            later = [clean for clean in cleans if clean.requested_time > first]
+            cleaned = {path for clean in later for path in self.state.reader.cleaned_files(clean)}
+            return cleaned.intersection(paths)
+        with ThreadPoolExecutor(_LOOKUPS) as pool:
+            present = pool.map(self.state.storage.exists, paths)
+            return {path for path, is_there in zip(paths, present, strict=True) if not is_there}
+
+    def _cleaned(self, path: str) -> InvalidInput:
         return InvalidInput(
-            f"The file {join_path(partition, name)}, which a commit of the range wrote, is no longer in "
+            f"The file {path}, which a commit of the range wrote, is no longer in "
             f"{self.state.storage.root}: it was cleaned. Begin later, or set {FULL_SCAN_FALLBACK.key}=true to read "
             "the newest files instead.",
             condition="RANGE_WAS_CLEANED",
-            path=join_path(partition, name),
-            partition=partition,
+            path=path,
+            partition=path.rpartition("/")[0],
         )
 
     def _newest_slices(self) -> Mapping[str, tuple[FileSlice, ...]]:
@@ -185,8 +200,3 @@ class IncrementalRead:
 def _path_of(found: FileSlice) -> str:
     """The path that a pattern is compared with: the base file's, else that of the newest log."""
     return found.base_file.path if found.base_file is not None else found.log_files[-1].path
-
-
-def _names_of(slices: Iterable[FileSlice]) -> set[str]:
-    bases = {part.base_file.name for part in slices if part.base_file}
-    return bases | {log.name for part in slices for log in part.log_files}

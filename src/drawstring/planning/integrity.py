@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from drawstring.errors import CorruptTable
-from drawstring.model.file_group import BaseFile, FileSlice, LogFile
+from drawstring.model.file_group import BaseFile, LogFile
 from drawstring.planning.table_state import TableState
 from drawstring.view.file_system_view import visible_slices
 
@@ -25,7 +25,7 @@ def check_files_present(state: TableState, max_instant: str | None) -> None:
             continue
         files = {**present, **named}.items()
         for found in visible_slices(partition, files, state.visibility(max_instant)):
-            for file in _files_of(found):
+            for file in found.files:
                 if file.name not in present and not state.storage.exists(file.path):
                     raise _missing(state, file, max_instant)
                 if isinstance(file, LogFile) and present.get(file.name, file.size) < file.size:
@@ -46,10 +46,6 @@ def _named_files(state: TableState, max_instant: str | None) -> dict[str, dict[s
         if remaining <= 0:
             break
     return named
-
-
-def _files_of(found: FileSlice) -> list[BaseFile | LogFile]:
-    return [*([found.base_file] if found.base_file else []), *found.log_files]
 
 
 def _missing(state: TableState, file: BaseFile | LogFile, max_instant: str | None) -> CorruptTable:

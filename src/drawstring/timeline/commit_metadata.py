@@ -28,6 +28,17 @@ def parse_compaction_plan(content: bytes, *, source: str) -> tuple[CompactionOpe
     )
 
 
+def parse_cleaned_files(content: bytes, *, source: str) -> frozenset[str]:
+    """Parse a completed clean: the files that it deleted, by their paths below the table."""
+    record = parse_record(content, source=source) or {}
+    return frozenset(
+        f"{partition}/{name}".lstrip("/")
+        for partition, cleaned in (record.get("partitionMetadata") or {}).items()
+        for file in (cleaned.get("successDeleteFiles") or ())
+        for name in [file.rsplit("/", 1)[-1]]
+    )
+
+
 def parse_record(content: bytes, *, source: str) -> dict[str, Any] | None:
     """Parse the single record of an instant's file; None when the file is empty."""
     if not content:

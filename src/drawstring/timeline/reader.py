@@ -13,7 +13,11 @@ from drawstring.model.commit_metadata import CommitMetadata, CompactionOperation
 from drawstring.model.instant import Action, Instant
 from drawstring.storage.base import FileInfo, Storage
 from drawstring.timeline import layout_v1, layout_v2
-from drawstring.timeline.commit_metadata import parse_commit_metadata, parse_compaction_plan
+from drawstring.timeline.commit_metadata import (
+    parse_cleaned_files,
+    parse_commit_metadata,
+    parse_compaction_plan,
+)
 from drawstring.timeline.timeline import Timeline
 
 _CACHED_STATS = 300_000
@@ -64,6 +68,11 @@ class TimelineReader:
             path = f"{self.config.timeline_directory}/{time}.{Action.COMPACTION.value}.requested"
             self._plans[time] = parse_compaction_plan(self._read(path, instant), source=path)
         return self._plans[time]
+
+    def cleaned_files(self, instant: Instant) -> frozenset[str]:
+        """The files that a completed clean deleted, by their paths below the table."""
+        path = f"{self.config.timeline_directory}/{instant.file_name}"
+        return parse_cleaned_files(self._read(path, instant), source=path)
 
     def _read(self, path: str, instant: Instant) -> bytes:
         try:

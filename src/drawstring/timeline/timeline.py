@@ -51,6 +51,11 @@ class Timeline:
         return tuple(i for i in self.ascending_instants if i.is_completed and i.action is Action.SAVEPOINT)
 
     @cached_property
+    def completed_cleans(self) -> tuple[Instant, ...]:
+        """Completed cleans, by requested time."""
+        return tuple(i for i in self.ascending_instants if i.is_completed and i.action is Action.CLEAN)
+
+    @cached_property
     def pending(self) -> tuple[Instant, ...]:
         """Instants that have not completed."""
         return tuple(i for i in self.ascending_instants if not i.is_completed)

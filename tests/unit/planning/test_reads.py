@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import io
 import json
+import struct
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -27,6 +30,35 @@ META = (
     "_hoodie_partition_path",
     "_hoodie_file_name",
 )
+
+STAT = {
+    "type": "record",
+    "name": "stat",
+    "fields": [
+        {"name": "fileId", "type": "string"},
+        {"name": "path", "type": "string"},
+        {"name": "numWrites", "type": "long"},
+    ],
+}
+COMMIT = {
+    "type": "record",
+    "name": "commit",
+    "fields": [
+        {"name": "partitionToWriteStats", "type": {"type": "map", "values": {"type": "array", "items": STAT}}},
+        {"name": "operationType", "type": "string"},
+        {"name": "extraMetadata", "type": {"type": "map", "values": "string"}},
+    ],
+}
+ARCHIVED = {
+    "type": "record",
+    "name": "entry",
+    "fields": [
+        {"name": "hoodieCommitMetadata", "type": COMMIT},
+        {"name": "commitTime", "type": "string"},
+        {"name": "actionType", "type": "string"},
+        {"name": "actionState", "type": "string"},
+    ],
+}
 
 
 class TableBuilder:
@@ -68,6 +100,26 @@ class TableBuilder:
         }
         self.storage.write(f".hoodie/{instant}.commit", json.dumps(metadata).encode())
         return self
+
+    def clean(self, instant: str, deleted: dict[str, list[str]]) -> TableBuilder:
+        metadata = {"partitionMetadata": {p: {"successDeleteFiles": names} for p, names in deleted.items()}}
+        self.storage.write(f".hoodie/{instant}.clean", json.dumps(metadata).encode())
+        return self
+
+    def archive(self, instant: str) -> None:
+        """Move a commit into the archived timeline of version 6: a log whose records hold its metadata."""
+        metadata = json.loads(self.storage.read(f".hoodie/{instant}.commit"))
+        entry = {"commitTime": instant, "actionType": "commit", "actionState": "COMPLETED"}
+        record = io.BytesIO()
+        parsed = fastavro.parse_schema(ARCHIVED)
+        fastavro.schemaless_writer(record, parsed, {**entry, "hoodieCommitMetadata": metadata})
+        content = struct.pack(">iii", 3, 1, len(record.getvalue())) + record.getvalue()
+        header = json.dumps(ARCHIVED).encode()
+        body = struct.pack(">iiiii", 1, 3, 1, 2, len(header)) + header
+        body += struct.pack(">q", len(content)) + content + struct.pack(">i", 0)
+        block = b"#HUDI#" + struct.pack(">q", len(body) + 8) + body + struct.pack(">q", len(body) + 14)
+        self.storage.write(".hoodie/archived/.commits_.archive.1_1-0-1", block)
+        self.storage.delete(f".hoodie/{instant}.commit")
 
     def _write(self, path: str, instant: str, partition: str, ids: list[int]) -> None:
         meta = {name: pa.array([instant if name == META[0] else ""] * len(ids), pa.string()) for name in META}
@@ -137,6 +189,33 @@ def test_cleaned_files_of_a_range_are_replaced_by_the_newest(builder):
     builder.storage.delete(f"a/fa-0_0-0-0_{T2}.parquet")
     assert ids(builder.open().incremental(T1, T2)) == []
     assert ids(builder.open().incremental(T1)) == [1, 2]
+
+
+def test_incremental_reads_are_planned_without_listing_a_directory(builder, monkeypatch):
+    builder.commit(T1, {"a": [1], "b": [2]}).commit(T2, {"a": [1, 3]}).clean(T2[:-1] + "0", {})
+    table = builder.open()
+    listed: list[str] = []
+    plain = MemoryStorage.list
+    monkeypatch.setattr(MemoryStorage, "list", lambda self, path: listed.append(path) or plain(self, path))
+    assert ids(table.incremental(T1)) == [1, 3]
+    assert listed == [".hoodie"]
+
+
+def test_cleans_tell_which_files_of_a_range_are_gone(builder, monkeypatch):
+    name = f"a/fa-0_0-0-0_{T2}.parquet"
+    builder.clean("20260101000000000", {}).commit(T1, {"a": [1]}).commit(T2, {"a": [1]})
+    builder.commit(T3, {"a": [1, 2]}).clean("20260101000000004", {"a": [name.removeprefix("a/")]})
+    builder.storage.delete(name)
+    monkeypatch.setattr(MemoryStorage, "exists", None)
+    assert ids(builder.open().incremental(T1, T2)) == []
+    assert ids(builder.open().incremental(T1)) == [1, 2]
+
+
+def test_commits_archived_behind_a_savepoint_belong_to_a_range(builder):
+    builder.commit(T1, {"a": [1]}).commit(T2, {"b": [2]}).commit(T3, {"c": [3]})
+    builder.storage.write(f".hoodie/{T1}.savepoint", b"")
+    builder.archive(T2)
+    assert ids(builder.open().incremental(T1)) == [2, 3]
 
 
 def test_partitions_that_cannot_match_are_skipped_with_a_reason(builder):
