@@ -6,11 +6,13 @@ table should have, and making it stays cheap. Keys then repeat between file grou
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
 import struct
 import zlib
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +22,7 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import xxhash
 
 from drawstring.formats.hfile_writer import write_hfile
 from drawstring.schema.meta_columns import META_COLUMNS
@@ -69,7 +72,7 @@ class _Writer:
             "hoodie.table.checksum": str(zlib.crc32(f".{self.name}".encode())),
         }
         if self.metadata_table:
-            lines["hoodie.table.metadata.partitions"] = "files"
+            lines["hoodie.table.metadata.partitions"] = "column_stats,files"
         (self.path / ".hoodie" / "timeline").mkdir(parents=True)
         text = "".join(f"{key}={value}\n" for key, value in lines.items())
         (self.path / ".hoodie" / "hoodie.properties").write_text(text)
@@ -242,7 +245,6 @@ def _framed(kind: int, headers: Mapping[int, str], content: bytes) -> bytes:
 def _metadata_table(path: Path, name: str, files: Mapping[str, Mapping[str, int]]) -> None:
     folder = path / ".hoodie" / "metadata"
     (folder / ".hoodie" / "timeline").mkdir(parents=True)
-    (folder / "files").mkdir()
     properties = {
         "hoodie.table.name": f"{name}_metadata",
         "hoodie.table.type": "MERGE_ON_READ",
@@ -259,17 +261,19 @@ def _metadata_table(path: Path, name: str, files: Mapping[str, Mapping[str, int]
     }
     text = "".join(f"{key}={value}\n" for key, value in properties.items())
     (folder / ".hoodie" / "hoodie.properties").write_text(text)
-    base = f"files-0000-0_0-1-0_{FIRST}.hfile"
-    content = _files_hfile(files)
-    (folder / "files" / base).write_bytes(content)
-    (folder / "files" / ".hoodie_partition_metadata").write_text(f"commitTime={FIRST}\npartitionDepth=1\n")
-    stat = {
-        "fileId": "files-0000-0",
-        "path": f"files/{base}",
-        "partitionPath": "files",
-        "fileSizeInBytes": len(content),
+    indexes = {
+        "files": ("files-0000-0", _files_hfile(files)),
+        "column_stats": ("col-stats-0000-0", _stats_hfile(files)),
     }
-    record = {"partitionToWriteStats": {"files": [stat]}, "extraMetadata": {}, "operationType": "BULK_INSERT"}
+    stats = {}
+    for index, (file_id, content) in indexes.items():
+        base = f"{file_id}_0-1-0_{FIRST}.hfile"
+        (folder / index).mkdir()
+        (folder / index / base).write_bytes(content)
+        (folder / index / ".hoodie_partition_metadata").write_text(f"commitTime={FIRST}\npartitionDepth=1\n")
+        stat = {"fileId": file_id, "path": f"{index}/{base}", "partitionPath": index}
+        stats[index] = [{**stat, "fileSizeInBytes": len(content)}]
+    record = {"partitionToWriteStats": stats, "extraMetadata": {}, "operationType": "BULK_INSERT"}
     timeline = folder / ".hoodie" / "timeline"
     (timeline / f"{FIRST}_{int(FIRST) + 4000}.deltacommit").write_bytes(_container(_COMMIT_SCHEMA, record))
 
@@ -286,6 +290,44 @@ def _files_hfile(files: Mapping[str, Mapping[str, int]]) -> bytes:
     entries = {b"__all_partitions__": value(1, dict.fromkeys(files, 0))}
     entries.update({partition.encode(): value(2, listing) for partition, listing in files.items()})
     return write_hfile(sorted(entries.items()), schema=json.dumps(_FILES_SCHEMA))
+
+
+def _stats_hfile(files: Mapping[str, Mapping[str, int]]) -> bytes:
+    """Statistics of a number and of a text for each file: file n has the ids from 1000 n to 1000 n + 999."""
+    parsed = fastavro.parse_schema(_STATS_SCHEMA)
+    entries: dict[bytes, bytes] = {}
+    names = [(partition, name) for partition, listing in files.items() for name in listing]
+    for number, (partition, name) in enumerate(names):
+        place = (
+            _hash(partition) + b64encode(hashlib.md5(name.encode(), usedforsecurity=False).digest()).decode()
+        )
+        bounds = {
+            "id": ("LongWrapper", 1000 * number, 1000 * number + 999, 4),
+            "c3": ("StringWrapper", f"text {number:09d}", f"text {number:09d}z", 7),
+        }
+        for column, (wrapper, low, high, ordinal) in bounds.items():
+            stats = {
+                "fileName": name,
+                "columnName": column,
+                "minValue": (f"{_NAMESPACE}.{wrapper}", {"value": low}),
+                "maxValue": (f"{_NAMESPACE}.{wrapper}", {"value": high}),
+                "valueCount": 1000,
+                "nullCount": 0,
+                "totalSize": 1,
+                "totalUncompressedSize": 1,
+                "isDeleted": False,
+                "isTightBound": True,
+                "valueType": {"typeOrdinal": ordinal, "additionalInfo": None},
+            }
+            buffer = io.BytesIO()
+            record = {"key": "", "type": 3, "ColumnStatsMetadata": stats}
+            fastavro.schemaless_writer(buffer, parsed, record)
+            entries[(_hash(column) + place).encode()] = buffer.getvalue()
+    return write_hfile(sorted(entries.items()), schema=json.dumps(_STATS_SCHEMA))
+
+
+def _hash(text: str) -> str:
+    return b64encode(xxhash.xxh64(text.encode(), seed=0xFFFFFFFFDABADABA).digest()).decode()
 
 
 def _container(schema: Mapping[str, Any], record: Mapping[str, Any]) -> bytes:
@@ -332,4 +374,37 @@ _FILES_SCHEMA = {
         {"name": "type", "type": "int"},
         *_nullable(("filesystemMetadata", {"type": "map", "values": _FILE_INFO})),
     ],
+}
+_NAMESPACE = "org.apache.hudi.avro.model"
+
+
+def _wrapper(name: str, kind: str) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": [{"name": "value", "type": kind}]}
+
+
+_VALUE_TYPE = {
+    "type": "record",
+    "name": "HoodieValueTypeInfo",
+    "fields": [{"name": "typeOrdinal", "type": "int"}, *_nullable(("additionalInfo", "string"))],
+}
+_COLUMN_STATS = {
+    "type": "record",
+    "name": "HoodieMetadataColumnStats",
+    "fields": [
+        *_nullable(("fileName", "string"), ("columnName", "string")),
+        {
+            "name": "minValue",
+            "type": ["null", _wrapper("LongWrapper", "long"), _wrapper("StringWrapper", "string")],
+        },
+        {"name": "maxValue", "type": ["null", "LongWrapper", "StringWrapper"]},
+        *_nullable(("valueCount", "long"), ("nullCount", "long"), ("totalSize", "long")),
+        *_nullable(("totalUncompressedSize", "long")),
+        {"name": "isDeleted", "type": "boolean"},
+        {"name": "isTightBound", "type": "boolean"},
+        *_nullable(("valueType", _VALUE_TYPE)),
+    ],
+}
+_STATS_SCHEMA = {
+    **_FILES_SCHEMA,
+    "fields": [*_FILES_SCHEMA["fields"], *_nullable(("ColumnStatsMetadata", _COLUMN_STATS))],
 }

@@ -111,7 +111,8 @@ class Table:
                 key=QUERY_TYPE.key,
                 value=query_type,
             )
-        instant = None if as_of is None else instant_time(as_of, timezone=self.config.timezone)
+        zone = self.config.timezone
+        instant = None if as_of is None else instant_time(as_of, timezone=zone, whole_second=True)
         return Snapshot(self.state(), read_task, instant, kind)
 
     def incremental(self, begin: Moment, end: Moment | None = None) -> IncrementalRead:
@@ -137,7 +138,7 @@ class Table:
             )
         first = "000" if begin == "earliest" else begin
         lower = instant_time(first, timezone=self.config.timezone)
-        upper = None if end is None else instant_time(end, timezone=self.config.timezone)
+        upper = None if end is None else instant_time(end, timezone=self.config.timezone, whole_second=True)
         return IncrementalRead(self.state(), read_task, lower, upper, self.options)
 
     def inspect(self, as_of: Moment | None = None) -> TableReport:

@@ -62,7 +62,9 @@ def test_incremental_reads_cover_the_snapshot(archive, unpack):
             table.incremental("000")
         return
     snapshot = table.snapshot().scan().select("_hoodie_record_key", "_hoodie_commit_time").to_arrow()
-    everything = table.incremental("000").scan().select("_hoodie_record_key", "_hoodie_commit_time").to_arrow()
+    everything = (
+        table.incremental("000").scan().select("_hoodie_record_key", "_hoodie_commit_time").to_arrow()
+    )
     assert set(bag(snapshot)) <= set(bag(everything))
 
 

@@ -54,3 +54,68 @@ def test_timestamp_as_of_takes_instants_and_times(spark, read_path, golden_table
     for moment in (digits[: len(str(read.as_of))], time):
         rows = spark.sql(f"SELECT * FROM {table} TIMESTAMP AS OF '{moment}'").collect()
         harness.assert_rows(read, harness.spark_rows(rows))
+
+
+TRAVELLED = "v8_mor_rolled_back"
+
+
+def _travelled_read():
+    return next(read for read in harness.reads_of(TRAVELLED) if read.kind == "as_of")
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "TIMESTAMP AS OF '{date} {time}'",
+        "TIMESTAMP AS OF '{date} {time}.{millis}'",
+        "TIMESTAMP AS OF timestamp '{date} {time}'",
+        "TIMESTAMP AS OF to_timestamp('{date} {time}.{millis}') + interval 1 second",
+        "FOR SYSTEM_TIME AS OF '{digits}'",
+        "VERSION AS OF {digits}",
+    ],
+)
+def test_time_travel_in_sql(clause, spark, read_path, golden_table):
+    read = _travelled_read()
+    text = clause.format(**_spellings(str(read.as_of)))
+    rows = spark.sql(f"SELECT * FROM {golden_table(TRAVELLED)} {text}").collect()
+    harness.assert_rows(read, harness.spark_rows(rows))
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_a_text_names_the_digits_of_the_timeline_in_any_zone(zone, spark, read_path, golden_table):
+    read = _travelled_read()
+    given = _spellings(str(read.as_of))
+    table, before = golden_table(TRAVELLED), spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        text = f"SELECT * FROM {table} TIMESTAMP AS OF '{given['date']} {given['time']}'"
+        assert len(spark.sql(text).collect()) == len(harness.accepted_answers(read)[0])
+        earlier = f"SELECT * FROM {table} TIMESTAMP AS OF '{given['date']}'"
+        assert spark.sql(earlier).collect() == []
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+@pytest.mark.parametrize("option", ["as.of.instant", "timestampAsOf", "versionAsOf"])
+def test_time_travel_by_option(option, spark, read_path, golden_path):
+    read = _travelled_read()
+    given = _spellings(str(read.as_of))
+    for moment in (
+        given["digits"],
+        f"{given['date']} {given['time']}",
+        f"{given['date']} {given['time']}.{given['millis']}",
+    ):
+        frame = spark.read.format("hudi").option(option, moment).load(golden_path(TRAVELLED))
+        harness.assert_rows(read, harness.spark_rows(frame.collect()))
+    frame = spark.read.format("hudi").option(option, given["date"]).load(golden_path(TRAVELLED))
+    assert frame.collect() == []
+    assert frame.count() == 0
+
+
+def _spellings(digits: str) -> dict[str, str]:
+    return {
+        "digits": digits,
+        "date": f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}",
+        "time": f"{digits[8:10]}:{digits[10:12]}:{digits[12:14]}",
+        "millis": digits[14:17],
+    }

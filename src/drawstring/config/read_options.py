@@ -28,7 +28,14 @@ INCREMENTAL_FORMAT = Option(
     "What an incremental read returns.",
     allowed=("latest_state", "cdc"),
 )
-AS_OF = Option("as.of.instant", text, None, "Read the table as it was at this instant or time.")
+AS_OF = Option(
+    "as.of.instant",
+    text,
+    None,
+    "Read the table as it was at this instant or time.",
+    # How Spark's readers spell it; options reach the planner in lower case.
+    aliases=("timestampAsOf", "versionAsOf", "timestampasof", "versionasof"),
+)
 BEGIN = Option(
     "hoodie.datasource.read.begin.instanttime",
     text,

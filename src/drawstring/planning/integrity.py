@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from drawstring.errors import CorruptTable
-from drawstring.model.file_group import BaseFile, LogFile
+from drawstring.model.file_group import BaseFile, FileSlice, LogFile
 from drawstring.planning.table_state import TableState
 from drawstring.view.file_system_view import visible_slices
 
@@ -26,7 +26,7 @@ def check_files_present(state: TableState, max_instant: str | None) -> None:
         files = {**present, **named}.items()
         for found in visible_slices(partition, files, state.visibility(max_instant)):
             for file in found.files:
-                if file.name not in present and not state.storage.exists(file.path):
+                if file.name not in present and not _is_rightly_absent(state, found, file, max_instant):
                     raise _missing(state, file, max_instant)
                 if isinstance(file, LogFile) and present.get(file.name, file.size) < file.size:
                     raise _cut(state, file, present[file.name])
@@ -36,16 +36,38 @@ def _named_files(state: TableState, max_instant: str | None) -> dict[str, dict[s
     """The files that the newest commits name and the bytes they vouch for, by partition."""
     named: dict[str, dict[str, int]] = defaultdict(dict)
     remaining = _STATS_CHECKED
-    for instant in reversed(state.timeline.writes_until(max_instant)):
-        stats = state.metadata(instant).stats
-        for stat in stats:
+    for _, metadata in state.writes_descending(max_instant):
+        for stat in metadata.stats:
             if stat.path:
                 known = named[stat.partition_path].get(stat.name, 0)
                 named[stat.partition_path][stat.name] = max(known, stat.file_size)
-        remaining -= len(stats)
+        remaining -= len(metadata.stats)
         if remaining <= 0:
             break
+    if max_instant is not None:
+        _add_cleaned(state, named)
     return named
+
+
+def _add_cleaned(state: TableState, named: dict[str, dict[str, int]]) -> None:
+    """Add the files that cleans deleted: a reader in the past may need them, whoever wrote them."""
+    for clean in state.timeline.completed_cleans:
+        for path in state.reader.cleaned_files(clean):
+            partition, _, name = path.rpartition("/")
+            named[partition].setdefault(name, 0)
+
+
+def _is_rightly_absent(
+    state: TableState, found: FileSlice, file: BaseFile | LogFile, max_instant: str | None
+) -> bool:
+    """Whether the listing only overlooks the file, or an archived commit took its group out in time."""
+    if state.storage.exists(file.path):
+        return True
+    return max_instant is not None and any(
+        write.instant.requested_time <= max_instant
+        and found.group.file_id in write.metadata.replaced.get(found.group.partition_path, ())
+        for write in state.history.writes
+    )
 
 
 def _missing(state: TableState, file: BaseFile | LogFile, max_instant: str | None) -> CorruptTable:

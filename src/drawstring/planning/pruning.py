@@ -10,7 +10,7 @@ import pyarrow as pa
 from drawstring.model.file_group import FileSlice
 from drawstring.predicates.arrow_filter import column_type
 from drawstring.predicates.ast import Column, Predicate, columns_of
-from drawstring.predicates.evaluate import Facts, may_match
+from drawstring.predicates.evaluate import Facts, decider
 from drawstring.storage.base import Storage
 from drawstring.view.column_stats import ColumnStats, FileKey
 from drawstring.view.footer_stats import footer_statistics
@@ -59,9 +59,11 @@ class FileSkipping:
         is_kept = [each.group.partition_path in partitions for each in slices]
         reasons = {BY_PARTITION_STATS: is_kept.count(False)}
         indexed = self._indexed(partitions, columns, any(each.log_files for each in slices))
+        decide = decider(predicate)
         if indexed:
             for position, each in enumerate(slices):
-                is_kept[position] = is_kept[position] and self._may_match(each, predicate, indexed, {})
+                if is_kept[position]:
+                    is_kept[position] = True in decide(self._facts(each, indexed, {}))
         reasons[BY_COLUMN_STATS] = is_kept.count(False) - reasons[BY_PARTITION_STATS]
         open_questions = [
             position
@@ -71,7 +73,7 @@ class FileSkipping:
         if 0 < len(open_questions) <= self.max_footers:
             footers = self._footers([slices[position] for position in open_questions], columns)
             for position in open_questions:
-                is_kept[position] = self._may_match(slices[position], predicate, indexed, footers)
+                is_kept[position] = True in decide(self._facts(slices[position], indexed, footers))
             reasons[BY_FOOTER] = is_kept.count(False) - sum(reasons.values())
         return Pruned(tuple(is_kept), {why: count for why, count in reasons.items() if count})
 
@@ -86,11 +88,11 @@ class FileSkipping:
         partitions = frozenset(each.group.partition_path for each in slices)
         if self.column_stats is None or not self.reads_newest:
             return partitions
-        known = self.column_stats.partition_statistics(columns, partitions)
+        known, decide = self.column_stats.partition_statistics(columns, partitions), decider(predicate)
         ruled_out = {
             path
             for path, statistics in known.items()
-            if not may_match(predicate, _first_of(self.partition_facts(path), statistics.facts))
+            if True not in decide(_first_of(self.partition_facts(path), statistics.facts))
         }
         return partitions - ruled_out
 
@@ -101,22 +103,25 @@ class FileSkipping:
             return {}
         return self.column_stats.statistics(columns, partitions, find_empty=has_logs)
 
-    def _may_match(
+    def _facts(
         self,
         found: FileSlice,
-        predicate: Predicate,
         indexed: Mapping[FileKey, FileStatistics],
         footers: Mapping[str, FileStatistics],
-    ) -> bool:
+    ) -> Facts:
+        """What is known of a slice: by its partition's path, else by its files."""
         partition = found.group.partition_path
+        by_path = self.partition_facts(partition)
         files: list[FileStatistics | None] = []
         if found.base_file is not None:
             from_index = indexed.get((partition, found.base_file.name))
-            files.append(_either(footers.get(found.base_file.path), from_index))
+            base = _either(footers.get(found.base_file.path), from_index) if footers else from_index
+            if base is not None and not base.is_empty and not found.log_files:
+                return _first_of(by_path, base.facts)
+            files.append(base)
         for log in found.log_files:
             files.append(indexed.get((partition, log.name)) if self.logs_have_own_files else None)
-        in_files = facts_of_slice(files, has_logs=bool(found.log_files))
-        return may_match(predicate, _first_of(self.partition_facts(partition), in_files))
+        return _first_of(by_path, facts_of_slice(files, has_logs=bool(found.log_files)))
 
     def _footer_may_tell(
         self, found: FileSlice, columns: Mapping[str, pa.DataType], indexed: Mapping[FileKey, FileStatistics]

@@ -18,9 +18,8 @@ from drawstring.planning.pruning import FileSkipping, Pruned
 from drawstring.planning.table_state import TableState
 from drawstring.predicates.arrow_filter import with_exact_names
 from drawstring.predicates.ast import And, Predicate
-from drawstring.predicates.evaluate import Facts, facts_of_values, may_match
+from drawstring.predicates.evaluate import Facts, decider, facts_of_values
 from drawstring.predicates.parse import parse
-from drawstring.view.column_stats import ColumnStats
 from drawstring.view.partitions import partition_values
 
 if TYPE_CHECKING:
@@ -190,8 +189,8 @@ class Scan:
         config = self.source.state.config
         if self.predicate is None or not config.partitioning:
             return partitions
-        predicate, facts = self.predicate, self._partition_facts()
-        return [path for path in partitions if may_match(predicate, facts(path))]
+        decide, facts = decider(self.predicate), self._partition_facts()
+        return [path for path in partitions if True in decide(facts(path))]
 
     def _partition_facts(self) -> Callable[[str], Facts]:
         config = self.source.state.config
@@ -207,7 +206,7 @@ class Scan:
         skipping = FileSkipping(
             storage=state.storage,
             schema=self.source.schema,
-            column_stats=ColumnStats.of(state.metadata_table),
+            column_stats=state.column_stats,
             partition_facts=self._partition_facts(),
             reads_newest=self.source.reads_newest,
             logs_have_own_files=state.config.layout >= 2 and not state.config.was_upgraded_from_v6,

@@ -44,6 +44,9 @@ class TableSchemas:
     def table_schema(self) -> pa.Schema:
         """The table's schema, meta columns first; partition columns that files do not hold come last."""
         schema = self._recorded or self._from_files or self._created
+        if schema is None and self.max_instant is not None:
+            # Before its first commit a table has no rows; its columns are those it has now.
+            return TableSchemas(self.state, None).table_schema
         schema = schema if schema is not None else pa.schema(META_FIELDS)
         if not self.state.config.populate_meta_fields:
             schema = strip_meta_columns(schema)
@@ -90,14 +93,10 @@ class TableSchemas:
     @cached_property
     def _newest(self) -> CommitMetadata | None:
         """The newest commit that changed rows or schema and says with which schema."""
-        for _, metadata in self._descending():
+        for _, metadata in self.state.writes_descending(self.max_instant):
             if metadata.operation not in OPERATIONS_WITHOUT_SCHEMA and metadata.schema:
                 return metadata
         return None
-
-    def _descending(self) -> Iterator[tuple[Instant, CommitMetadata]]:
-        for instant in reversed(self.state.timeline.writes_until(self.max_instant)):
-            yield instant, self.state.metadata(instant)
 
     @cached_property
     def _recorded(self) -> pa.Schema | None:
@@ -107,7 +106,7 @@ class TableSchemas:
 
     @cached_property
     def _from_files(self) -> pa.Schema | None:
-        for _, metadata in self._descending():
+        for _, metadata in self.state.writes_descending(self.max_instant):
             for stat in reversed(metadata.stats):
                 schema = self._file_schema(stat.path)
                 if schema is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,6 +21,7 @@ from drawstring.storage.base import Storage
 from drawstring.timeline.history import History
 from drawstring.timeline.reader import TimelineReader
 from drawstring.timeline.timeline import Timeline
+from drawstring.view.column_stats import ColumnStats
 from drawstring.view.file_system_view import FileSystemView, Visibility
 from drawstring.view.listing import FileListing, StorageListing
 from drawstring.view.metadata_table import MetadataTable, open_metadata_table
@@ -81,6 +82,11 @@ class TableState:
         return open_metadata_table(self.storage, self.config, self.timeline)
 
     @cached_property
+    def column_stats(self) -> ColumnStats | None:
+        """The statistics of columns that the metadata table keeps."""
+        return ColumnStats.of(self.metadata_table)
+
+    @cached_property
     def listing(self) -> FileListing:
         """Where files are found: in the metadata table, or in the directories."""
         return self.metadata_table or StorageListing(self.storage, self.config)
@@ -101,6 +107,19 @@ class TableState:
     def metadata(self, instant: Instant) -> CommitMetadata:
         """What a completed write of the active timeline says."""
         return self.reader.commit_metadata(instant)
+
+    def writes_descending(self, max_instant: str | None) -> Iterator[tuple[Instant, CommitMetadata]]:
+        """Writes until a point in time, or all of the active timeline, newest first, with what they say.
+
+        The archive is read when the point lies before the active timeline.
+        """
+        for instant in reversed(self.timeline.writes_until(max_instant)):
+            yield instant, self.metadata(instant)
+        start = self.timeline.start
+        if max_instant is not None and (start is None or max_instant < start):
+            for write in reversed(self.history.writes):
+                if write.instant.requested_time <= max_instant:
+                    yield write.instant, write.metadata
 
     def known_tasks(self, max_instant: str | None, query_type: str) -> dict[str, tuple[ReadTask, ...]]:
         """Tasks made so far at a read point, by partition, to be added to."""

@@ -8,20 +8,26 @@ import re
 from drawstring.errors import InvalidInput
 
 _DIGITS = re.compile(r"^\d{1,20}$")
+_TO_THE_SECOND = re.compile(r":\d\d:\d\d(?![\d.,:])")
 _FORMS = "yyyyMMddHHmmss[SSS], yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS] or ISO 8601 with a zone"
 
 
-def instant_time(value: str | dt.date | dt.datetime, *, timezone: str = "LOCAL") -> str:
+def instant_time(
+    value: str | dt.date | dt.datetime, *, timezone: str = "LOCAL", whole_second: bool = False
+) -> str:
     """Turn a point in time into an instant time, comparable as text with those of the timeline.
 
     Args:
         value: digits as they stand on the timeline, a date (its first moment), a date with a time, or
             ISO 8601; without a zone the digits are taken as they are, with one they are converted.
         timezone: the zone of the table's instants, `UTC` or `LOCAL` (this machine's).
+        whole_second: whether a text without a fraction covers its second, as Hudi's time travel has it.
     """
     if isinstance(value, str) and _DIGITS.match(value.strip()):
         return value.strip()
     moment = value if isinstance(value, dt.datetime) else _parse(value)
+    if whole_second and isinstance(value, str) and _TO_THE_SECOND.search(value):
+        moment = moment.replace(microsecond=999_000)
     if moment.tzinfo is not None:
         moment = moment.astimezone(dt.timezone.utc if timezone == "UTC" else None)
     return moment.strftime("%Y%m%d%H%M%S") + f"{moment.microsecond // 1000:03d}"

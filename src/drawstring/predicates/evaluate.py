@@ -32,9 +32,10 @@ from drawstring.predicates.literals import coerced, is_nan
 
 Outcomes = frozenset[bool | None]
 ANYTHING: Outcomes = frozenset({True, False, None})
+_ONLY_NULL: Outcomes = frozenset({None})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ColumnFacts:
     """What is known of a column's values in some rows.
 
@@ -57,6 +58,7 @@ class ColumnFacts:
 
 
 Facts = Callable[[Column], ColumnFacts | None]
+Decide = Callable[[Facts], Outcomes]
 
 
 def may_match(predicate: Predicate, facts: Facts) -> bool:
@@ -77,26 +79,40 @@ def facts_of_values(values: Mapping[str, Any], types: Mapping[str, pa.DataType])
 
 def possible_outcomes(predicate: Predicate, facts: Facts) -> Outcomes:
     """Return the outcomes that rows with these facts can have; never fewer than they do have."""
+    return decider(predicate)(facts)
+
+
+def decider(predicate: Predicate) -> Decide:
+    """Return `possible_outcomes` of one predicate for many facts: what only depends on it is worked out once."""
     if isinstance(predicate, And):
-        return _combined(predicate.parts, facts, _and)
+        return _combined(predicate.parts, _and)
     if isinstance(predicate, Or):
-        return _combined(predicate.parts, facts, _or)
+        return _combined(predicate.parts, _or)
     if isinstance(predicate, Not):
-        return frozenset(map(_not, possible_outcomes(predicate.part, facts)))
+        part = decider(predicate.part)
+        return lambda facts: _NEGATED[part(facts)]
     if isinstance(predicate, Always):
-        return frozenset({predicate.value})
-    known = facts(predicate.column)
-    return ANYTHING if known is None else _leaf(predicate, known)
+        constant: Outcomes = frozenset({predicate.value})
+        return lambda _: constant
+    return _on_column(predicate)
 
 
 def _combined(
-    parts: tuple[Predicate, ...], facts: Facts, combine: Callable[[bool | None, bool | None], bool | None]
-) -> Outcomes:
-    outcomes = possible_outcomes(parts[0], facts)
-    for part in parts[1:]:
-        pairs = product(outcomes, possible_outcomes(part, facts))
-        outcomes = frozenset(combine(left, right) for left, right in pairs)
-    return outcomes
+    parts: tuple[Predicate, ...], combine: Callable[[bool | None, bool | None], bool | None]
+) -> Decide:
+    first, *others = map(decider, parts)
+    known: dict[tuple[Outcomes, Outcomes], Outcomes] = {}
+
+    def decide(facts: Facts) -> Outcomes:
+        outcomes = first(facts)
+        for other in others:
+            pair = (outcomes, other(facts))
+            if pair not in known:
+                known[pair] = frozenset(combine(left, right) for left, right in product(*pair))
+            outcomes = known[pair]
+        return outcomes
+
+    return decide
 
 
 def _and(left: bool | None, right: bool | None) -> bool | None:
@@ -113,18 +129,50 @@ def _not(outcome: bool | None) -> bool | None:
     return None if outcome is None else not outcome
 
 
-def _leaf(predicate: Comparison | In | IsNull | StartsWith, known: ColumnFacts) -> Outcomes:
+_SETS: tuple[Outcomes, ...] = tuple(
+    frozenset(outcome for outcome, is_in in zip((True, False, None), flags, strict=True) if is_in)
+    for flags in product((True, False), repeat=3)
+)
+_NEGATED: dict[Outcomes, Outcomes] = {outcomes: frozenset(map(_not, outcomes)) for outcomes in _SETS}
+_BY_ABILITY: dict[tuple[bool, bool, bool], Outcomes] = {
+    (True in outcomes, False in outcomes, None in outcomes): outcomes for outcomes in _SETS
+}
+
+
+def _on_column(predicate: Comparison | In | IsNull | StartsWith) -> Decide:
+    column = predicate.column
+    by_type: dict[int, tuple[pa.DataType, Callable[[ColumnFacts], Outcomes]]] = {}
+
+    def decide(facts: Facts) -> Outcomes:
+        known = facts(column)
+        if known is None:
+            return ANYTHING
+        # Types are told apart by identity, which costs nothing; the entry keeps the type alive.
+        found = by_type.get(id(known.type))
+        if found is None:
+            found = by_type[id(known.type)] = (known.type, _leaf(predicate, known.type))
+        try:
+            return found[1](known)
+        except (TypeError, ArithmeticError):
+            return ANYTHING
+
+    return decide
+
+
+def _leaf(
+    predicate: Comparison | In | IsNull | StartsWith, arrow: pa.DataType
+) -> Callable[[ColumnFacts], Outcomes]:
     if isinstance(predicate, IsNull):
-        return _null_outcomes(known)
+        return _null_outcomes
     try:
         if isinstance(predicate, Comparison):
-            return _comparison(predicate, known)
+            return _comparison(predicate, coerced(predicate.literal.value, arrow))
         if isinstance(predicate, In):
-            return _membership(predicate, known)
-        return _prefix(predicate, known)
+            return _membership([coerced(value, arrow) for value in predicate.values])
+        return _prefix(predicate.prefix)
     except (InvalidInput, TypeError, ArithmeticError):
         # A literal that does not compare with the bounds says nothing about the rows.
-        return ANYTHING
+        return lambda _: ANYTHING
 
 
 def _null_outcomes(known: ColumnFacts) -> Outcomes:
@@ -133,20 +181,19 @@ def _null_outcomes(known: ColumnFacts) -> Outcomes:
     return frozenset({True, False}) if known.may_be_null else frozenset({False})
 
 
-def _comparison(predicate: Comparison, known: ColumnFacts) -> Outcomes:
-    literal = coerced(predicate.literal.value, known.type)
-    if predicate.op == "<=>":
-        if literal is None:
-            return _null_outcomes(known)
-        return frozenset(bool(outcome) for outcome in _compared("=", literal, known))
-    return frozenset({None}) if literal is None else _compared(predicate.op, literal, known)
+def _comparison(predicate: Comparison, literal: Any) -> Callable[[ColumnFacts], Outcomes]:
+    op = predicate.op
+    if literal is None:
+        return _null_outcomes if op == "<=>" else lambda _: _ONLY_NULL
+    if op == "<=>":
+        return lambda known: frozenset(map(bool, _compared("=", literal, known)))
+    positive = {"!=": "=", ">": "<=", ">=": "<"}.get(op)
+    if positive is not None:
+        return lambda known: _NEGATED[_compared(positive, literal, known)]
+    return lambda known: _compared(op, literal, known)
 
 
 def _compared(op: str, literal: Any, known: ColumnFacts) -> Outcomes:
-    if op == "!=":
-        return frozenset(map(_not, _compared("=", literal, known)))
-    if op in (">", ">="):
-        return frozenset(map(_not, _compared({">": "<=", ">=": "<"}[op], literal, known)))
     return _with_nulls(known, *_can_be(op, literal, known))
 
 
@@ -186,34 +233,36 @@ def _orders_alike(literal: Any) -> bool:
     return not isinstance(literal, str) or all(character < "\ud800" for character in literal)
 
 
-def _membership(predicate: In, known: ColumnFacts) -> Outcomes:
-    values = [coerced(value, known.type) for value in predicate.values]
+def _membership(values: list[Any]) -> Callable[[ColumnFacts], Outcomes]:
     present = [value for value in values if value is not None]
-    abilities = [_can_be("=", value, known) for value in present]
-    can_be_true = any(able for able, _ in abilities)
-    can_miss = all(able for _, able in abilities)
-    outcomes = _with_nulls(known, can_be_true, can_miss)
-    if len(present) == len(values):
-        return outcomes
-    return frozenset(None if outcome is False else outcome for outcome in outcomes)
+
+    def decide(known: ColumnFacts) -> Outcomes:
+        abilities = [_can_be("=", value, known) for value in present]
+        can_miss = all(able for _, able in abilities)
+        outcomes = _with_nulls(known, any(able for able, _ in abilities), can_miss)
+        if len(present) == len(values):
+            return outcomes
+        return frozenset(None if outcome is False else outcome for outcome in outcomes)
+
+    return decide
 
 
-def _prefix(predicate: StartsWith, known: ColumnFacts) -> Outcomes:
-    prefix, lower, upper = predicate.prefix, known.lower, known.upper
+def _prefix(prefix: str) -> Callable[[ColumnFacts], Outcomes]:
     if not _orders_alike(prefix):
-        return _with_nulls(known, True, True)
-    below = upper is not None and upper < prefix
-    above = lower is not None and lower[: len(prefix)] > prefix
-    within = lower is not None and upper is not None and lower.startswith(prefix) and upper.startswith(prefix)
-    return _with_nulls(known, not (below or above), not within)
+        return lambda known: _with_nulls(known, True, True)
+
+    def decide(known: ColumnFacts) -> Outcomes:
+        lower, upper = known.lower, known.upper
+        below = upper is not None and upper < prefix
+        above = lower is not None and lower[: len(prefix)] > prefix
+        both = lower is not None and upper is not None
+        within = both and lower.startswith(prefix) and upper.startswith(prefix)
+        return _with_nulls(known, not (below or above), not within)
+
+    return decide
 
 
 def _with_nulls(known: ColumnFacts, can_be_true: bool, can_be_false: bool) -> Outcomes:
     if known.all_null:
-        return frozenset({None})
-    outcomes: set[bool | None] = {True} if can_be_true else set()
-    if can_be_false:
-        outcomes.add(False)
-    if known.may_be_null:
-        outcomes.add(None)
-    return frozenset(outcomes)
+        return _ONLY_NULL
+    return _BY_ABILITY[can_be_true, can_be_false, known.may_be_null]

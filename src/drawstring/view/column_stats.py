@@ -21,7 +21,7 @@ import xxhash
 from drawstring.formats.hfile import Entry, HFileReader
 from drawstring.predicates.evaluate import ColumnFacts
 from drawstring.schema.meta_columns import RECORD_KEY
-from drawstring.view.metadata_records import decode_record
+from drawstring.view.metadata_records import StatsRecord, decode_column_stats
 from drawstring.view.metadata_table import UNPARTITIONED, MetadataTable
 from drawstring.view.statistics import FileStatistics, comparable_bounds
 
@@ -32,6 +32,7 @@ MAX_TEXT = 1000
 _SEED = 0xFFFFFFFFDABADABA
 _HASH_CHARACTERS = 12
 _FEW_PARTITIONS = 64
+_KEPT_ANSWERS = 4
 _EPOCH = datetime(1970, 1, 1)
 _TYPES: dict[int, pa.DataType] = {
     2: pa.bool_(),
@@ -51,10 +52,11 @@ FileKey = tuple[str, str]
 
 
 class ColumnStats:
-    """The `column_stats` index of a metadata table."""
+    """The `column_stats` index of a metadata table; what was read of many partitions is kept."""
 
     def __init__(self, metadata: MetadataTable) -> None:
         self._metadata = metadata
+        self._kept: dict[Any, dict[FileKey, FileStatistics]] = {}
 
     @staticmethod
     def of(metadata: MetadataTable | None) -> ColumnStats | None:
@@ -63,20 +65,32 @@ class ColumnStats:
 
     def statistics(
         self, columns: Mapping[str, pa.DataType], partitions: Collection[str], *, find_empty: bool = True
-    ) -> dict[FileKey, FileStatistics]:
-        """Return what is known of the files of some partitions.
+    ) -> Mapping[FileKey, FileStatistics]:
+        """Return what is known of the files of some partitions, and maybe of others.
 
         Args:
             columns: the table's columns asked for, by name (dotted for struct fields), with their types.
             partitions: partition paths.
             find_empty: whether to look for files without rows, such as logs of nothing but deletes.
         """
+        if len(partitions) <= _FEW_PARTITIONS:
+            return self._statistics(columns, partitions, find_empty)
+        key = (frozenset(columns.items()), find_empty)
+        if key not in self._kept:
+            self._kept[key] = self._statistics(columns, self._metadata.partitions(), find_empty)
+            if len(self._kept) > _KEPT_ANSWERS:
+                del self._kept[next(iter(self._kept))]
+        return self._kept[key]
+
+    def _statistics(
+        self, columns: Mapping[str, pa.DataType], partitions: Collection[str], find_empty: bool
+    ) -> dict[FileKey, FileStatistics]:
         by_hash = {_partition_hash(path): path for path in partitions}
         found: dict[FileKey, dict[str, ColumnFacts]] = {}
         empty: set[FileKey] = set()
         for name in {*columns, RECORD_KEY} if find_empty else columns:
             for key, record in self._records(name, by_hash).items():
-                if name == RECORD_KEY and record["valueCount"] == 0 and record["nullCount"] == 0:
+                if name == RECORD_KEY and record.value_count == 0 and record.null_count == 0:
                     empty.add(key)
                 facts = _facts(record, columns[name]) if name in columns else None
                 if facts is not None:
@@ -103,23 +117,26 @@ class ColumnStats:
 
     def _records(
         self, column: str, by_hash: Mapping[str, str], *, index: str = INDEX
-    ) -> dict[FileKey, dict[str, Any]]:
+    ) -> dict[FileKey, StatsRecord]:
         prefixes = [_hash(column)]
         if len(by_hash) <= _FEW_PARTITIONS:
             prefixes = [prefixes[0] + partition for partition in by_hash]
-        latest: dict[FileKey, dict[str, Any]] = {}
-        for key, value, schema in self._metadata.records(index, lambda file: _entries(file, prefixes)):
-            partition = by_hash.get(key[_HASH_CHARACTERS : 2 * _HASH_CHARACTERS])
-            record = (
-                decode_record(value, schema).get("ColumnStatsMetadata") if partition is not None else None
-            )
-            if record is None or partition is None or record["columnName"] != column:
-                continue
-            file_key = (partition, record["fileName"])
-            latest.pop(file_key, None)
-            if not record["isDeleted"]:
-                latest[file_key] = record
+        latest: dict[FileKey, StatsRecord] = {}
+        for entries, schema in self._metadata.entries(index, lambda file: _entries(file, prefixes)):
+            named = [(by_hash.get(_partition_of(key)), value) for key, value in entries]
+            known = [(path, value) for path, value in named if path is not None]
+            records = decode_column_stats([value for _, value in known], schema)
+            for (partition, _), record in zip(known, records, strict=True):
+                if record.column_name == column:
+                    key = (partition, record.file_name)
+                    latest.pop(key, None)
+                    if not record.is_deleted:
+                        latest[key] = record
         return latest
+
+
+def _partition_of(key: bytes) -> str:
+    return key[_HASH_CHARACTERS : 2 * _HASH_CHARACTERS].decode()
 
 
 def _entries(file: HFileReader, prefixes: Iterable[str]) -> Iterator[Entry]:
@@ -135,34 +152,30 @@ def _hash(text: str) -> str:
     return b64encode(xxhash.xxh64(text.encode(), seed=_SEED).digest()).decode()
 
 
-def _facts(record: Mapping[str, Any], wanted: pa.DataType) -> ColumnFacts | None:
-    lower, upper = _value(record["minValue"]), _value(record["maxValue"])
-    if lower is None or upper is None or not record["valueCount"] or record["nullCount"] is None:
+def _facts(record: StatsRecord, wanted: pa.DataType) -> ColumnFacts | None:
+    lower, upper = record.lower, record.upper
+    if lower is None or upper is None or not record.value_count or record.null_count is None:
         return None
-    found = _type(record.get("valueType"), lower)
+    found = _type(record, lower)
     if found is None or _may_hide_long_texts(record, lower, upper):
         return None
     bounds = comparable_bounds(_typed(lower, found), _typed(upper, found), found, wanted)
     if bounds == (None, None):
         return None
-    return ColumnFacts(wanted, *bounds, may_be_null=record["nullCount"] != 0 or found != wanted)
+    return ColumnFacts(wanted, *bounds, may_be_null=record.null_count != 0 or found != wanted)
 
 
-def _may_hide_long_texts(record: Mapping[str, Any], lower: Any, upper: Any) -> bool:
+def _may_hide_long_texts(record: StatsRecord, lower: Any, upper: Any) -> bool:
     if not isinstance(lower, str):
         return False
-    return record["nullCount"] != 0 or max(len(lower), len(upper)) >= MAX_TEXT
+    return record.null_count != 0 or max(len(lower), len(upper)) >= MAX_TEXT
 
 
-def _value(wrapped: Any) -> Any:
-    return wrapped.get("value") if isinstance(wrapped, dict) else wrapped
-
-
-def _type(value_type: Mapping[str, Any] | None, value: Any) -> pa.DataType | None:
+def _type(record: StatsRecord, value: Any) -> pa.DataType | None:
     """Return the type of a record's values; old records do not say it, then only plain ones are taken."""
-    ordinal = value_type["typeOrdinal"] if value_type else 0
-    if ordinal == _DECIMAL and value_type and isinstance(value, bytes):
-        precision, scale = str(value_type["additionalInfo"]).split(",")
+    ordinal = record.type_ordinal
+    if ordinal == _DECIMAL and isinstance(value, bytes):
+        precision, scale = str(record.type_info).split(",")
         return pa.decimal128(int(precision), int(scale))
     if ordinal:
         return _TYPES.get(ordinal)

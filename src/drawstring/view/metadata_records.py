@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import fastavro
 
 from drawstring.errors import CorruptTable
+from drawstring.formats.avro_columns import CannotDecode, decode_columns
 
 FileSizes = dict[str, "int | None"]
 """File names with their sizes; None says that the file was deleted."""
 
 _SCHEMAS = 16
+_FEW_RECORDS = 32
 
 
 def decode_record(value: memoryview, schema: str) -> dict[str, Any]:
@@ -25,6 +27,77 @@ def decode_record(value: memoryview, schema: str) -> dict[str, Any]:
     except (EOFError, ValueError, IndexError, KeyError, TypeError, OverflowError) as error:
         raise _corrupt(error) from error
     return record
+
+
+class StatsRecord(NamedTuple):
+    """Statistics of one column of one file; bounds are as stored, without the records that wrap them."""
+
+    file_name: str
+    column_name: str
+    lower: Any
+    upper: Any
+    value_count: int | None
+    null_count: int | None
+    is_deleted: bool
+    type_ordinal: int
+    type_info: str | None
+
+
+def decode_column_stats(values: Sequence[memoryview], schema: str) -> list[StatsRecord]:
+    """Decode records of column statistics, all of one column or index.
+
+    Many at once are decoded field by field, since one by one they would take longer than planning may.
+    """
+    if len(values) >= _FEW_RECORDS:
+        try:
+            return _stats_of_columns(
+                decode_columns(values, _json(schema))["ColumnStatsMetadata"], len(values)
+            )
+        except (CannotDecode, KeyError, TypeError):
+            # What is damaged is told by the decoder that looks at each record.
+            pass
+    return [
+        _stats_of_record(decode_record(value, schema).get("ColumnStatsMetadata") or {}) for value in values
+    ]
+
+
+def _stats_of_columns(columns: Mapping[str, Any], count: int) -> list[StatsRecord]:
+    def listed(found: Any, default: Any = None) -> list[Any]:
+        return [default] * count if found is None else found.tolist()
+
+    kind = columns.get("valueType") or {}
+    fields = (
+        listed(columns["fileName"]),
+        listed(columns["columnName"]),
+        listed(_unwrapped(columns["minValue"])),
+        listed(_unwrapped(columns["maxValue"])),
+        listed(columns["valueCount"]),
+        listed(columns["nullCount"]),
+        listed(columns["isDeleted"]),
+        listed(kind.get("typeOrdinal"), 0),
+        listed(kind.get("additionalInfo")),
+    )
+    return list(map(StatsRecord._make, zip(*fields, strict=True)))
+
+
+def _unwrapped(values: Any) -> Any:
+    return values.get("value") if isinstance(values, dict) else values
+
+
+def _stats_of_record(record: Mapping[str, Any]) -> StatsRecord:
+    get = record.get
+    kind = get("valueType") or {}
+    return StatsRecord(
+        get("fileName") or "",
+        get("columnName") or "",
+        _unwrapped(get("minValue")),
+        _unwrapped(get("maxValue")),
+        get("valueCount"),
+        get("nullCount"),
+        bool(get("isDeleted")),
+        kind.get("typeOrdinal") or 0,
+        kind.get("additionalInfo"),
+    )
 
 
 def decode_files(value: memoryview, schema: str) -> FileSizes:
@@ -50,6 +123,11 @@ def _parsed(schema: str) -> Any:
         return fastavro.parse_schema(json.loads(schema))
     except (ValueError, KeyError, TypeError, fastavro.schema.SchemaParseException) as error:
         raise _corrupt(error) from error
+
+
+@lru_cache(maxsize=_SCHEMAS)
+def _json(schema: str) -> Any:
+    return json.loads(schema)
 
 
 def _corrupt(why: object) -> CorruptTable:

@@ -73,10 +73,15 @@ class MetadataTable:
             index: a partition of the metadata table.
             read: which entries to take from each HFile, such as `lambda file: file.with_prefix(...)`.
         """
+        for entries, schema in self.entries(index, read):
+            for key, value in entries:
+                yield key.decode(), value, schema
+
+    def entries(self, index: str, read: Read) -> Iterator[tuple[list[Entry], str]]:
+        """Yield the entries of each HFile of an index with their schema, older files first within each group."""
         for found in self._slices_of(index):
             for file, schema in self._hfiles(found):
-                for key, value in read(file):
-                    yield key.decode(), value, schema
+                yield list(read(file)), schema
 
     def lag(self) -> str | None:
         """Why the metadata table must not be trusted; None when it is in step with the data table.

@@ -17,7 +17,7 @@ from drawstring.predicates.ast import Column
 from drawstring.predicates.evaluate import ColumnFacts, Facts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FileStatistics:
     """What is known of one file: facts by column name (dotted for struct fields); `is_empty` if it has no rows."""
 
@@ -26,7 +26,8 @@ class FileStatistics:
 
     def facts(self, column: Column) -> ColumnFacts | None:
         """Return the facts of a column, None when nothing is known."""
-        return self.columns.get(".".join(column.path))
+        path = column.path
+        return self.columns.get(path[0] if len(path) == 1 else ".".join(path))
 
 
 def comparable_bounds(lower: Any, upper: Any, found: pa.DataType, wanted: pa.DataType) -> tuple[Any, Any]:

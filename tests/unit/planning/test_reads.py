@@ -31,6 +31,11 @@ META = (
     "_hoodie_file_name",
 )
 
+
+def map_of(values: object) -> dict[str, object]:
+    return {"type": "map", "values": values}
+
+
 STAT = {
     "type": "record",
     "name": "stat",
@@ -44,9 +49,14 @@ COMMIT = {
     "type": "record",
     "name": "commit",
     "fields": [
-        {"name": "partitionToWriteStats", "type": {"type": "map", "values": {"type": "array", "items": STAT}}},
+        {"name": "partitionToWriteStats", "type": map_of({"type": "array", "items": STAT}), "default": {}},
         {"name": "operationType", "type": "string"},
-        {"name": "extraMetadata", "type": {"type": "map", "values": "string"}},
+        {"name": "extraMetadata", "type": map_of("string"), "default": {}},
+        {
+            "name": "partitionToReplaceFileIds",
+            "type": map_of({"type": "array", "items": "string"}),
+            "default": {},
+        },
     ],
 }
 ARCHIVED = {
@@ -106,10 +116,15 @@ class TableBuilder:
         self.storage.write(f".hoodie/{instant}.clean", json.dumps(metadata).encode())
         return self
 
-    def archive(self, instant: str) -> None:
+    def replace(self, instant: str, groups: dict[str, list[str]]) -> TableBuilder:
+        metadata = {"partitionToReplaceFileIds": groups, "operationType": "DELETE_PARTITION"}
+        self.storage.write(f".hoodie/{instant}.replacecommit", json.dumps(metadata).encode())
+        return self
+
+    def archive(self, instant: str, action: str = "commit") -> None:
         """Move a commit into the archived timeline of version 6: a log whose records hold its metadata."""
-        metadata = json.loads(self.storage.read(f".hoodie/{instant}.commit"))
-        entry = {"commitTime": instant, "actionType": "commit", "actionState": "COMPLETED"}
+        metadata = json.loads(self.storage.read(f".hoodie/{instant}.{action}"))
+        entry = {"commitTime": instant, "actionType": action, "actionState": "COMPLETED"}
         record = io.BytesIO()
         parsed = fastavro.parse_schema(ARCHIVED)
         fastavro.schemaless_writer(record, parsed, {**entry, "hoodieCommitMetadata": metadata})
@@ -118,8 +133,8 @@ class TableBuilder:
         body = struct.pack(">iiiii", 1, 3, 1, 2, len(header)) + header
         body += struct.pack(">q", len(content)) + content + struct.pack(">i", 0)
         block = b"#HUDI#" + struct.pack(">q", len(body) + 8) + body + struct.pack(">q", len(body) + 14)
-        self.storage.write(".hoodie/archived/.commits_.archive.1_1-0-1", block)
-        self.storage.delete(f".hoodie/{instant}.commit")
+        self.storage.write(f".hoodie/archived/.commits_.archive.{int(instant[-3:])}_1-0-1", block)
+        self.storage.delete(f".hoodie/{instant}.{action}")
 
     def _write(self, path: str, instant: str, partition: str, ids: list[int]) -> None:
         meta = {name: pa.array([instant if name == META[0] else ""] * len(ids), pa.string()) for name in META}
@@ -149,6 +164,9 @@ def test_snapshots_time_travel_and_incremental_reads(builder):
     assert ids(table.snapshot()) == [1, 2, 3]
     assert ids(table.snapshot(T1)) == [1, 2]
     assert ids(table.snapshot("2026-01-01 00:00:00.001")) == [1, 2]
+    assert ids(table.snapshot("2026-01-01 00:00:00")) == [1, 2, 3]
+    assert ids(table.snapshot("2026-01-01")) == []
+    assert ids(table.incremental("2026-01-01 00:00:00", "2026-01-01 00:00:00")) == [1, 2, 3]
     assert ids(table.incremental(T1)) == [1, 3]
     assert ids(table.incremental("000", T1)) == [1, 2]
 
@@ -189,6 +207,39 @@ def test_cleaned_files_of_a_range_are_replaced_by_the_newest(builder):
     builder.storage.delete(f"a/fa-0_0-0-0_{T2}.parquet")
     assert ids(builder.open().incremental(T1, T2)) == []
     assert ids(builder.open().incremental(T1)) == [1, 2]
+
+
+def test_an_archived_instant_is_read_from_what_is_left_or_refused(builder):
+    builder.commit(T1, {"a": [1], "b": [2]}).commit(T2, {"a": [1, 3]}).commit(T3, {"c": [4]})
+    builder.archive(T1)
+    assert ids(builder.open().snapshot(T1)) == [1, 2]
+    builder.storage.delete(f"a/fa-0_0-0-0_{T1}.parquet")
+    assert ids(builder.open().snapshot(T2)) == [1, 2, 3]
+    with pytest.raises(CorruptTable, match="cleaner"):
+        ids(builder.open().snapshot(T1))
+
+
+def test_files_that_a_clean_took_from_the_past_are_missed(builder):
+    builder.commit(T1, {"a": [1], "b": [2]}).commit(T2, {"b": [2, 5]}).commit(T3, {"a": [1, 3]})
+    builder.archive(T1)
+    name = f"fa-0_0-0-0_{T1}.parquet"
+    builder.clean("20260101000000004", {"a": [name]}).storage.delete(f"a/{name}")
+    assert ids(builder.open().snapshot()) == [1, 2, 3, 5]
+    with pytest.raises(CorruptTable, match="cleaner"):
+        ids(builder.open().snapshot(T2))
+
+
+def test_groups_that_an_archived_commit_replaced_are_not_missed(builder):
+    builder.commit(T1, {"a": [1], "b": [2]}).replace(T2, {"a": ["fa-0"]}).commit(T3, {"c": [4]})
+    builder.archive(T1)
+    builder.archive(T2, "replacecommit")
+    builder.storage.delete(f"a/fa-0_0-0-0_{T1}.parquet")
+    assert ids(builder.open().snapshot(T2)) == [2]
+
+
+def test_before_the_first_commit_a_table_has_its_columns_and_no_rows(builder):
+    table = builder.commit(T1, {"a": [1]}).open()
+    assert ids(table.snapshot("2000-01-01")) == []
 
 
 def test_incremental_reads_are_planned_without_listing_a_directory(builder, monkeypatch):

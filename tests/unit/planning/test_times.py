@@ -28,6 +28,21 @@ def test_all_of_hudis_formats(given, expected):
     assert instant_time(given, timezone="UTC") == expected
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("2026-08-22 10:30:00", "20260822103000999"),
+        ("2026-08-22T10:30:00Z", "20260822103000999"),
+        ("2026-08-22 10:30:00.5", "20260822103000500"),
+        ("2026-08-22 10:30:00.000", "20260822103000000"),
+        ("2026-08-22", "20260822000000000"),
+        ("20260822103000", "20260822103000"),
+    ],
+)
+def test_a_text_to_the_second_covers_the_second_where_hudi_reads_it_so(given, expected):
+    assert instant_time(given, timezone="UTC", whole_second=True) == expected
+
+
 @pytest.mark.parametrize("given", ["yesterday", "", "2026-13-01", "2026-08-22 25:00:00"])
 def test_what_is_no_time_is_told(given):
     with pytest.raises(InvalidInput, match="is no instant"):

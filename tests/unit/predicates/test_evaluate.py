@@ -175,7 +175,9 @@ numbers_by_type = {
     pa.decimal128(10, 2): decimals,
     pa.int64(): st.integers(-1000, 1000) | st.integers(2**53 - 3, 2**53 + 3),
 }
-number_literals = decimals | decimals.map(float) | st.integers(-3, 3) | st.sampled_from([2**53 + 1, 2.0**53, 10**400])
+number_literals = (
+    decimals | decimals.map(float) | st.integers(-3, 3) | st.sampled_from([2**53 + 1, 2.0**53, 10**400])
+)
 
 
 @settings(max_examples=500, deadline=None)

@@ -5,17 +5,11 @@ import pyarrow as pa
 import pytest
 
 from drawstring.view.column_stats import MAX_TEXT, ColumnStats, _facts, _hash
+from drawstring.view.metadata_records import StatsRecord
 
 
-def record(low, high, *, ordinal=None, values=4, nulls=0, info=None):
-    value_type = None if ordinal is None else {"typeOrdinal": ordinal, "additionalInfo": info}
-    return {
-        "minValue": None if low is None else {"value": low},
-        "maxValue": None if high is None else {"value": high},
-        "valueCount": values,
-        "nullCount": nulls,
-        "valueType": value_type,
-    }
+def record(low, high, *, ordinal=0, values=4, nulls=0, info=None):
+    return StatsRecord("f.parquet", "c", low, high, values, nulls, False, ordinal, info)
 
 
 @pytest.mark.parametrize(

@@ -130,10 +130,14 @@ class HoodieCatalog extends DelegatingCatalogExtension with StagingTableCatalog 
     new HoodieStagedTable(spark, entry, schema, replaces = old.isDefined)
   }
 
-  /** The instant that reads, in the session's time zone, like the given time: Hudi compares the digits. */
+  /**
+   * The instant that reads, in the session's time zone, like the given time: Hudi compares the digits. A time given to
+   * the second covers it, as in Hudi.
+   */
   private def instant(micros: Long): String = {
     val zone = ZoneId.of(spark.sessionState.conf.sessionLocalTimeZone)
-    LocalDateTime.ofInstant(Instant.EPOCH.plus(micros, ChronoUnit.MICROS), zone).format(HoodieCatalog.instantFormat)
+    val seen = if (micros % 1000000L == 0) micros + 999000L else micros
+    LocalDateTime.ofInstant(Instant.EPOCH.plus(seen, ChronoUnit.MICROS), zone).format(HoodieCatalog.instantFormat)
   }
 
   private def notAlterable(entry: CatalogTable, change: TableChange) = BridgeErrors.make(
