@@ -49,12 +49,18 @@ def median_seconds(action: Action, *, times: int = 3, warm_up: int = 1) -> float
 
 
 def compare(action: Action, baseline: Action, *, times: int = 5, warm_up: int = 2) -> tuple[float, float]:
-    """Median seconds of both, measured in turns, so that a noisy neighbour disturbs both alike."""
+    """Median seconds of both, measured in turns, so that a noisy neighbour disturbs both alike.
+
+    Who goes first changes from turn to turn: what one leaves behind (garbage, a warm cache) is the other's to bear.
+    """
     for _ in range(warm_up):
         baseline()
         action()
-    pairs = [(seconds(action), seconds(baseline)) for _ in range(times)]
-    return statistics.median(pair[0] for pair in pairs), statistics.median(pair[1] for pair in pairs)
+    measured, base = [], []
+    for turn in range(times):
+        for each, taken in [(action, measured), (baseline, base)][:: 1 if turn % 2 else -1]:
+            taken.append(seconds(each))
+    return statistics.median(measured), statistics.median(base)
 
 
 def ratio(

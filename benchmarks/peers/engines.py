@@ -66,6 +66,8 @@ class Engine:
             mor_table.make(spark, str(place), count=count)
             return
         mor_table.rows(spark, count).createOrReplaceTempView("source")
+        if self.table.startswith("bench."):
+            spark.sql("create namespace if not exists bench.db")
         spark.sql(self.create.format(table=self.table, place=place))
         spark.sql(f"insert into {self.table} select * from source")
         spark.sql(_MERGE.format(table=self.table, updated=_UPDATED))
