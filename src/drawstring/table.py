@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike, fspath
 from typing import Any
 
 import pyarrow as pa
@@ -28,22 +29,28 @@ from drawstring.timeline.timeline import Timeline
 Moment = str | dt.date | dt.datetime
 
 
-def open_table(uri: str, *, options: Mapping[str, Any] | None = None) -> Table:
+def open_table(
+    uri: str | PathLike[str],
+    *,
+    options: Mapping[str, Any] | None = None,
+    session: Mapping[str, Any] | None = None,
+) -> Table:
     """Open a Hudi table for reading.
 
     Args:
         uri: the table's base path: a plain path, `file:`, or a URI of a store that pyarrow knows.
         options: `hoodie.*` read options, and `fs.s3a.*` settings of the store.
+        session: options that count where `options` says nothing, under whichever of its names.
 
     Raises:
         TableNotFound: there is no Hudi table.
         UnsupportedTable: it uses something that cannot be read exactly; the condition says what.
         CorruptTable: its properties cannot be read.
     """
-    given = dict(options or {})
-    storage = open_storage(uri, {key: str(value) for key, value in given.items()})
+    given = {**(session or {}), **(options or {})}
+    storage = open_storage(fspath(uri), {key: str(value) for key, value in given.items()})
     config = read_table_config(storage)
-    read_options = ReadOptions.of(given, table=config.properties)
+    read_options = ReadOptions.of(options, session=session, table=config.properties)
     if read_options.merge_settings:
         config = config.with_properties(read_options.merge_settings)
     check_readable(config, path=storage.root)

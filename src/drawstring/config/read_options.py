@@ -54,7 +54,8 @@ USE_DSV2 = Option(
     "hoodie.datasource.read.use.dsv2",
     boolean,
     False,
-    "Read through DataSource V2.",
+    "Read through DataSource V2. As a table property: among the catalog's, or in hoodie.properties for reads "
+    "by path too.",
     aliases=("hoodie.datasource.read.use.v2",),
     allowed=("true", "false"),
 )

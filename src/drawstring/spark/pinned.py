@@ -36,7 +36,7 @@ class PinnedTable:
     @classmethod
     def open(cls, path: str, options: Mapping[str, str], *, session: Mapping[str, str]) -> PinnedTable:
         """Open the table and pin what the options ask for."""
-        table = open_table(path, options={**_without_prefix(session), **options})
+        table = open_table(path, options=options, session=_without_prefix(session))
         return cls(table, _source(table))
 
     @classmethod

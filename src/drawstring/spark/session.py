@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 EXTENSION = "org.apache.spark.sql.hudi.HoodieSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.hudi.catalog.HoodieCatalog"
 USE_V2 = "hoodie.datasource.read.use.dsv2"
+_USE_V2_KEYS = tuple(
+    prefix + key for key in (USE_V2, "hoodie.datasource.read.use.v2") for prefix in ("", "spark.")
+)
 _BRIDGE_CLASS = "drawstring.bridge.Bridge"
 _planners: dict[
     int, Any
@@ -43,7 +46,7 @@ def session(
         if key not in late:
             builder = builder.config(key, value)
     spark: SparkSession = configure(builder).getOrCreate()
-    for key, value in late.items():
+    for key, value in {**late, USE_V2: _use_v2(conf or {}) or spark.conf.get(USE_V2)}.items():
         spark.conf.set(key, value)
     return spark
 
@@ -83,11 +86,11 @@ def _attaching(builder: Any, start: Any) -> Any:
         settings = _settings(builder._options, jar)
         for key, value in settings.items():
             builder.config(key, value)
-        use_v2 = builder._options.get(USE_V2, "true")
+        use_v2 = _use_v2(builder._options)
         _add_to_running_jvm(jar)
         spark = attach(start())
         # Not a Spark property: spark-submit would warn that it ignores it.
-        spark.conf.set(USE_V2, str(use_v2).lower())
+        spark.conf.set(USE_V2, use_v2 or spark.conf.get(f"spark.{USE_V2}", None) or "true")
         return spark
 
     get_or_create._drawstring = True  # type: ignore[attr-defined]
@@ -113,6 +116,12 @@ def _settings(given: Mapping[str, Any], jar: str) -> dict[str, str]:
     settings["spark.jars"] = _with(given.get("spark.jars"), jar)
     settings["spark.sql.extensions"] = _with(given.get("spark.sql.extensions"), EXTENSION)
     return settings
+
+
+def _use_v2(settings: Mapping[str, Any]) -> str | None:
+    """The switch for V2 reads under any of its names, the usual one first; None when nothing sets it."""
+    given = [settings[key] for key in _USE_V2_KEYS if key in settings]
+    return str(given[0]).lower() if given else None
 
 
 def _with(listed: Any, item: str) -> str:
