@@ -9,7 +9,7 @@ import pytest
 from drawstring import open_table
 from drawstring.config.properties import SIZE_LIMIT, format_properties, parse_properties, table_checksum
 from drawstring.config.write_options import TableOptions
-from drawstring.errors import CorruptTable, DrawstringError, InvalidOption, UnsupportedTable
+from drawstring.errors import CorruptTable, UnsupportedTable
 from drawstring.storage import LocalStorage
 from drawstring.storage.table_properties import BACKUP, PROPERTIES, are_settings_changed
 from drawstring.write.create import create_table
@@ -86,8 +86,10 @@ def test_unknown_versions_are_refused_and_never_guessed(tmp_path, extra, conditi
 
 @pytest.mark.parametrize("version", ["nine", "9.0", "", "9" * 5000])
 def test_a_version_that_is_no_number_is_told(tmp_path, version):
-    with pytest.raises(DrawstringError):
+    with pytest.raises(CorruptTable) as caught:
         open_table(write(tmp_path, {"hoodie.table.version": version}))
+    assert caught.value.fields["key"] == "hoodie.table.version"
+    assert caught.value.fields["path"].endswith(".hoodie/hoodie.properties")
 
 
 @pytest.mark.parametrize(
@@ -122,8 +124,10 @@ def test_other_class_names_are_only_text(tmp_path, key):
 
 
 def test_an_unknown_table_type_is_refused(tmp_path):
-    with pytest.raises(InvalidOption, match="COPY_ON_WRITE"):
+    with pytest.raises(CorruptTable, match="COPY_ON_WRITE") as caught:
         open_table(write(tmp_path, {"hoodie.table.type": "COPY_ON_WRITE; DROP"}))
+    assert caught.value.condition == "INVALID_PROPERTY"
+    assert caught.value.fields["key"] == "hoodie.table.type"
 
 
 @pytest.fixture

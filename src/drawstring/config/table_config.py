@@ -139,10 +139,12 @@ class TableConfig:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, str]) -> TableConfig:
+    def from_properties(
+        cls, properties: Mapping[str, str], *, source: str = "hoodie.properties"
+    ) -> TableConfig:
         """Type the properties; raises `InvalidOption` for bad and `CorruptTable` for missing values."""
-        _require(properties, NAME.key)
-        _require(properties, VERSION.key)
+        _require(properties, NAME.key, source)
+        _require(properties, VERSION.key, source)
         version = VERSION.find(properties)
         generator = _key_generator(properties)
         return cls(
@@ -235,11 +237,12 @@ def verify_checksum(properties: Mapping[str, str], *, source: str) -> None:
         )
 
 
-def _require(properties: Mapping[str, str], key: str) -> None:
+def _require(properties: Mapping[str, str], key: str, source: str) -> None:
     if not properties.get(key):
         raise CorruptTable(
-            f"hoodie.properties lacks {key}, which every table has; restore the file from its backup.",
+            f"{source} lacks {key}, which every table has; restore the file from its backup.",
             condition="MISSING_PROPERTY",
+            path=source,
             key=key,
         )
 

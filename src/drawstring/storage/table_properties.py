@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from drawstring.config.properties import has_other_digest, parse_properties
 from drawstring.config.table_config import TableConfig, verify_checksum
-from drawstring.errors import CorruptTable, TableNotFound
+from drawstring.errors import CorruptTable, InvalidOption, TableNotFound
 from drawstring.storage.base import Storage
 
 PROPERTIES = ".hoodie/hoodie.properties"
@@ -33,6 +33,7 @@ def read_table_config(storage: Storage) -> TableConfig:
         if attempt == 0 and not storage.exists(".hoodie"):
             break
         time.sleep(_PAUSE_SECONDS)
+    _refuse_empty(storage)
     raise TableNotFound(
         f"No Hudi table at {storage.root}: there is no {PROPERTIES}. Check the path; it must be the table's "
         "base path, not one of its partitions.",
@@ -54,6 +55,17 @@ def _warn_of_changes(source: str, _content: bytes) -> None:
         "compare it with its backup.",
         source,
     )
+
+
+def _refuse_empty(storage: Storage) -> None:
+    if storage.exists(PROPERTIES):
+        path = f"{storage.root}/{PROPERTIES}"
+        raise CorruptTable(
+            f"{path} is empty, and there is no backup beside it. Expected the table's settings, one key=value a line: "
+            "restore the file from a copy or from Hudi.",
+            condition="EMPTY_PROPERTIES",
+            path=path,
+        )
 
 
 def _first_readable(storage: Storage, *, last: bool) -> TableConfig | None:
@@ -80,7 +92,15 @@ def _read(storage: Storage, path: str) -> TableConfig | None:
         return None
     source = f"{storage.root}/{path}"
     properties = parse_properties(content, source=source)
-    verify_checksum(properties, source=source)
-    if has_other_digest(content, properties):
-        _warn_of_changes(source, content)
-    return TableConfig.from_properties(properties)
+    try:
+        verify_checksum(properties, source=source)
+        if has_other_digest(content, properties):
+            _warn_of_changes(source, content)
+        return TableConfig.from_properties(properties, source=source)
+    except InvalidOption as error:
+        raise CorruptTable(
+            f"Cannot read {source}: {error.message} Restore the file from its backup or from Hudi.",
+            condition="INVALID_PROPERTY",
+            path=source,
+            **error.fields,
+        ) from error

@@ -42,3 +42,10 @@ def test_a_broken_file_without_backup_is_told(storage):
     storage.write(PROPERTIES, b"a=1\n=\n")
     with pytest.raises(CorruptTable, match="line 2"):
         read_table_config(storage)
+
+
+def test_an_empty_file_without_backup_is_broken_and_not_missing(storage):
+    storage.write(PROPERTIES, b"\n")
+    with pytest.raises(CorruptTable, match="is empty") as caught:
+        read_table_config(storage)
+    assert caught.value.condition == "EMPTY_PROPERTIES"
