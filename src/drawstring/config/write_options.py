@@ -174,6 +174,18 @@ COMBINE_BEFORE_INSERT = _flag(
 COMBINE_BEFORE_UPSERT = _flag(
     "hoodie.combine.before.upsert", True, "Keep one of several incoming rows of one key when upserting."
 )
+DROP_DUPLICATES = _flag(
+    "hoodie.datasource.write.insert.drop.duplicates",
+    False,
+    "Leave rows out of an insert whose keys the table has. Only false is supported.",
+)
+DUPLICATE_POLICY = Option(
+    "hoodie.datasource.insert.dup.policy",
+    one_of("none", "drop", "fail"),
+    "none",
+    "What an insert does with rows whose keys the table has. Only none is supported: they are kept.",
+    allowed=("none", "drop", "fail"),
+)
 MAX_FILE_SIZE = Option(
     "hoodie.parquet.max.file.size", _positive, 120 << 20, "Target size of a base file in bytes."
 )
@@ -272,6 +284,8 @@ ALL: tuple[Option[Any], ...] = (
     PAYLOAD_CLASS,
     COMBINE_BEFORE_INSERT,
     COMBINE_BEFORE_UPSERT,
+    DROP_DUPLICATES,
+    DUPLICATE_POLICY,
     MAX_FILE_SIZE,
     SMALL_FILE_LIMIT,
     RECORD_SIZE_ESTIMATE,
@@ -288,7 +302,13 @@ ALL: tuple[Option[Any], ...] = (
 )
 """Every write option, for the documentation."""
 
-_ONLY_DEFAULT = (DROP_PARTITION_COLUMNS, POPULATE_META_FIELDS, CONSISTENT_TIMESTAMPS)
+_ONLY_DEFAULT: tuple[Option[Any], ...] = (
+    DROP_PARTITION_COLUMNS,
+    POPULATE_META_FIELDS,
+    CONSISTENT_TIMESTAMPS,
+    DROP_DUPLICATES,
+    DUPLICATE_POLICY,
+)
 
 
 @dataclass(frozen=True)
@@ -391,7 +411,7 @@ def _table_options(layers: tuple[Mapping[str, Any] | None, ...]) -> TableOptions
     )
 
 
-def _require_default(option: Option[bool], found: bool) -> None:
+def _require_default(option: Option[Any], found: Any) -> None:
     if found != option.default:
         raise InvalidOption(
             f"Option {option.key} is {str(found).lower()}; drawstring writes with "

@@ -55,3 +55,20 @@ def test_aliases_and_spark_lower_casing_are_understood():
 def test_every_option_is_documented_once():
     assert len({option.key for option in ALL}) == len(ALL)
     assert all(option.doc.endswith(".") for option in ALL)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hoodie.datasource.write.insert.drop.duplicates", "true"),
+        ("hoodie.datasource.insert.dup.policy", "drop"),
+        ("hoodie.datasource.insert.dup.policy", "fail"),
+        ("hoodie.datasource.write.drop.partition.columns", "true"),
+        ("hoodie.populate.meta.fields", "false"),
+    ],
+)
+def test_what_would_change_the_stored_rows_and_is_not_done_is_refused(key, value):
+    with pytest.raises(InvalidOption, match=key) as caught:
+        WriteOptions.of({key: value})
+    assert caught.value.condition == "OPTION_NOT_SUPPORTED"
+    assert caught.value.fields["value"] == value
