@@ -131,8 +131,10 @@ def test_read_path_is_chosen_by_read_then_session_then_table(spark, name, settin
         spark.conf.set(option, "false")
         assert scan() == "V1"
         assert scan(**{option: "true"}) == "V2"
-        with pytest.raises(InvalidOption, match="expected true or false"):
+        with pytest.raises(InvalidOption, match="expected one of true, false") as caught:
             scan(**{option: "maybe"})
+        assert caught.value.condition == "INVALID_OPTION_VALUE"
+        assert caught.value.fields == {"key": option, "value": "maybe", "allowed": ["true", "false"]}
     finally:
         spark.conf.unset(option)
         spark.conf.set("hoodie.datasource.read.use.dsv2", "true")

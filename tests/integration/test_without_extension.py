@@ -1,4 +1,7 @@
-"""Answers do not depend on the session extension, nor on the catalog: they change the plan, or are asked for."""
+"""Sessions that users set up themselves: plain ones, by Hudi's guide, with the jar but without a planner.
+
+Answers do not depend on the session extension, nor on the catalog: they change the plan, or are asked for.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +47,8 @@ frame.limit(1).selectExpr("id", "'new' AS v").write.format("hudi").options(**opt
 for flag in ("true", "false"):
     read = spark.read.format("hudi").option("hoodie.datasource.read.use.dsv2", flag).load(path)
     assert sorted(tuple(row) for row in read.select("id", "v").collect()) == [(1, "new"), (2, "b")], flag
+    plan = read._jdf.queryExecution().executedPlan().toString()
+    assert ("BatchScan" if flag == "true" else "FileScan") in plan, plan
     assert read.where("id = 2").count() == 1
 spark.sql(f"CREATE TABLE t USING hudi LOCATION '{path}'")
 assert spark.table("t").count() == 2
@@ -57,8 +62,44 @@ for statement in ("INSERT INTO t SELECT * FROM t", "INSERT OVERWRITE t VALUES ('
 assert spark.read.format("hudi").load(path).count() == 2
 """
 
+BY_THE_GUIDE = """
+guide = {
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+    "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+}
+for key, value in guide.items():
+    builder = builder.config(key, value)
+spark = drawstring.configure(builder).getOrCreate()
+assert all(spark.conf.get(key) == value for key, value in guide.items())
+spark.sql("CREATE TABLE t (id INT, v STRING) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+spark.sql("INSERT INTO t SELECT id, 'a' FROM range(100)")
+changed = spark.createDataFrame([(1, "new")], "id INT, v STRING")
+upsert = {"hoodie.datasource.write.operation": "upsert"}
+changed.write.format("org.apache.hudi").options(**upsert).mode("append").saveAsTable("t")
+assert spark.sql("SELECT v, count(*) FROM t GROUP BY v").count() == 2
+assert [row.v for row in spark.table("t").where("id = 1").collect()] == ["new"]
+"""
 
-@pytest.mark.parametrize("script", [NO_EXTENSION, ATTACHED], ids=["catalog-only", "attached-only"])
+NOT_ATTACHED = """
+from drawstring.spark.build import bridge_jar
+
+spark = builder.config("spark.jars", str(bridge_jar())).getOrCreate()
+try:
+    spark.read.format("hudi").load(folder)
+except Exception as error:
+    assert "drawstring.attach(spark)" in str(error), error
+else:
+    raise AssertionError("read without a planner")
+"""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [NO_EXTENSION, ATTACHED, BY_THE_GUIDE, NOT_ATTACHED],
+    ids=["catalog-only", "attached-only", "by-the-guide", "not-attached"],
+)
 def test_session_that_lacks_something(script, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(START + script)

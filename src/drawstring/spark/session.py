@@ -67,9 +67,8 @@ def attach(spark: SparkSession) -> SparkSession:
     """Connect a running session to the planner, so that `format("hudi")` works in it.
 
     The jar reaches the driver's class loader and the executors. What Spark reads once, at start, cannot be added
-    afterwards: the session extension (without it the format path always reads through V2, SQL time travel and
-    the V1 fallback of catalog tables are missing) and, once a table was looked up, `spark_catalog`. Use `session`
-    or `configure` to have those.
+    afterwards: the session extension (without it SQL time travel by instant and the V1 fallback of catalog tables
+    are missing) and, once a table was looked up, `spark_catalog`. Use `session` or `configure` to have those.
     """
     jvm = _jvm(spark)
     _load_bridge(spark, jvm)

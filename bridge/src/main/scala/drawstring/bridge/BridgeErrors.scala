@@ -17,9 +17,10 @@ object BridgeErrors {
     Wire.text(error)
   )
 
-  def make(errorClass: String, condition: String, message: String): DrawstringBridgeException = {
+  def make(errorClass: String, condition: String, message: String, fields: (String, String)*): DrawstringBridgeException = {
     val error = Wire.obj().put("class", errorClass).put("condition", condition).put("message", message)
-    error.putObject("fields")
+    val node = error.putObject("fields")
+    fields.foreach { case (name, value) => node.put(name, value) }
     fromWire(error)
   }
 
@@ -41,8 +42,18 @@ object BridgeErrors {
   def missingPath(): DrawstringBridgeException = make(
     "InvalidOption",
     "PATH_REQUIRED",
-    "No path given. Pass the table's folder: spark.read.format(\"hudi\").load(path), or the option 'path'."
+    "No path given. Pass the table's folder: spark.read.format(\"hudi\").load(path), or the option 'path'.",
+    "key" -> "path"
   )
+
+  def invalidOption(key: String, value: String, allowed: String*): DrawstringBridgeException = {
+    val error = Wire.obj().put("class", "InvalidOption").put("condition", "INVALID_OPTION_VALUE")
+    error.put("message", s"Option $key has the value '$value'; expected one of ${allowed.mkString(", ")}.")
+    val fields = error.putObject("fields").put("key", key).put("value", value)
+    val words = fields.putArray("allowed")
+    allowed.foreach(words.add(_: String))
+    fromWire(error)
+  }
 
   def unreadableFile(path: String, cause: Throwable): DrawstringBridgeException = {
     val name = path.substring(path.lastIndexOf('/') + 1)
@@ -58,7 +69,8 @@ object BridgeErrors {
       "BridgeError",
       "WORKER_NOT_STARTED",
       s"Cannot start '$python' on an executor: ${cause.getMessage}. Set spark.pyspark.python to an interpreter that " +
-        "exists on every executor and has pyarrow."
+        "exists on every executor and has pyarrow.",
+      "python" -> python
     ),
     cause
   )
@@ -94,6 +106,7 @@ object BridgeErrors {
     s"Cannot insert into the Hudi table at $path by name: this session's spark_catalog does not know Hudi. Set " +
       "spark.sql.catalog.spark_catalog=org.apache.spark.sql.hudi.catalog.HoodieCatalog when the session starts " +
       "(drawstring.session does), or write by path: df.write.format(\"hudi\").mode(\"append\").save(path). " +
-      "Nothing was written."
+      "Nothing was written.",
+    "path" -> path
   )
 }

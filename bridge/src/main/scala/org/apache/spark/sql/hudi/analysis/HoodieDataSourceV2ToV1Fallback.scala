@@ -36,7 +36,8 @@ case class HoodieDataSourceV2ToV1Fallback(spark: SparkSession) extends Rule[Logi
   private def usesV2(relation: DataSourceV2Relation, table: HoodieInternalV2Table): Boolean = {
     val read = relation.options.asScala
     val property = table.entry.storage.properties ++ table.entry.properties
-    val places = Seq[String => Option[String]](read.get, spark.conf.getOption, property.get)
+    val session = (key: String) => spark.conf.getOption(key).orElse(spark.conf.getOption(s"spark.$key"))
+    val places = Seq[String => Option[String]](read.get, session, property.get)
     val found = for (place <- places.iterator; key <- keys; value <- place(key)) yield flag(key, value)
     if (found.hasNext) found.next() else table.loaded.useV2
   }
@@ -53,9 +54,6 @@ case class HoodieDataSourceV2ToV1Fallback(spark: SparkSession) extends Rule[Logi
   private def flag(key: String, value: String): Boolean = value.trim.toLowerCase(Locale.ROOT) match {
     case "true" => true
     case "false" => false
-    case _ => throw BridgeErrors.make(
-        "InvalidOption",
-        "INVALID_OPTION",
-        s"Option $key is '$value'; expected true or false.")
+    case _ => throw BridgeErrors.invalidOption(key, value, "true", "false")
   }
 }

@@ -37,7 +37,8 @@ case class HoodieInserts(spark: SparkSession) extends Rule[LogicalPlan] {
     "UnsupportedTable",
     "ROW_LEVEL_WRITE_UNSUPPORTED",
     s"$statement on a Hudi table is not supported. Upsert changed rows (hoodie.datasource.write.operation=upsert), " +
-      "overwrite whole partitions, or use Apache Hudi for this statement.")
+      "overwrite whole partitions, or use Apache Hudi for this statement.",
+    "statement" -> statement)
 
   /** Columns that a column list leaves out become null; older Spark does that for V1 tables only. */
   private def fillColumns(insert: InsertIntoStatement): InsertIntoStatement = {

@@ -144,7 +144,9 @@ class HoodieCatalog extends DelegatingCatalogExtension with StagingTableCatalog 
     "UnsupportedTable",
     "ALTER_TABLE_UNSUPPORTED",
     s"ALTER TABLE ${entry.identifier.unquotedString}: ${change.getClass.getSimpleName} is not supported; table " +
-      "properties can be changed. A new column comes with the first write that carries it.")
+      "properties can be changed. A new column comes with the first write that carries it.",
+    "table" -> entry.identifier.unquotedString,
+    "change" -> change.getClass.getSimpleName)
 }
 
 object HoodieCatalog {

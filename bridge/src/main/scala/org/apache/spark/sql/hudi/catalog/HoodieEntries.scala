@@ -167,10 +167,12 @@ private[sql] object HoodieEntries {
       "InvalidOption",
       "PARTITION_TRANSFORM_UNSUPPORTED",
       s"PARTITIONED BY (${transform.describe}) is not supported: Hudi tables are partitioned by columns. Name the " +
-        "columns alone, or set hoodie.table.keygenerator.class for partitions computed from a value.")
+        "columns alone, or set hoodie.table.keygenerator.class for partitions computed from a value.",
+      "transform" -> transform.describe)
 
   def notReplaceable(name: String): RuntimeException = BridgeErrors.make(
     "InvalidInput",
     "REPLACES_OTHER_PROVIDER",
-    s"Table $name is not a Hudi table, so a Hudi table cannot take its place. Drop it first, or choose another name.")
+    s"Table $name is not a Hudi table, so a Hudi table cannot take its place. Drop it first, or choose another name.",
+    "table" -> name)
 }

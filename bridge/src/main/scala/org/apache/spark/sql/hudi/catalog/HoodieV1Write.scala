@@ -65,7 +65,8 @@ object OverwriteFilters {
     "InvalidInput",
     "OVERWRITE_FILTER_UNSUPPORTED",
     s"Rows can be overwritten by partition only, and '$filter' is not a partition column compared with a value. " +
-      "Use INSERT OVERWRITE t PARTITION (column = value), or delete the rows and insert the new ones."
+      "Use INSERT OVERWRITE t PARTITION (column = value), or delete the rows and insert the new ones.",
+    "filter" -> filter.toString
   )
 }
 
