@@ -369,3 +369,17 @@ def test_second_writer_finds_a_clear_error(write, path):
     first.abort()
     write([(1, "oslo", 2, "b")])
     assert rows_of(path, "v") == [("b",)]
+
+
+def test_a_column_that_another_writer_adds_meanwhile_is_not_lost(write, path, monkeypatch):
+    write([(1, "bern", 1, "a"), (2, "bern", 1, "b")])
+    begin = Transaction.begin
+
+    def begin_late(storage, **settings):
+        monkeypatch.undo()
+        write([(1, "bern", 2, "A", 7)], COLUMNS + ", extra int")
+        return begin(storage, **settings)
+
+    monkeypatch.setattr(Transaction, "begin", begin_late)
+    write([(2, "bern", 2, "B")], hoodie__write__set__null__for__missing__columns="true")
+    assert rows_of(path, "id", "v", "extra") == [(1, "A", 7), (2, "B", None)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -134,7 +134,7 @@ def _write_new(df: DataFrame, storage: Storage, wanted: WriteOptions, path: str)
     plan = _plan(df, config, None, wanted, key_sample=None)
     create_table(storage, wanted.table)
     try:
-        return _run(plan, storage, path)
+        return _run(plan, storage, path, lambda state: _plan_for(df, state, wanted, path))
     except BaseException:
         _drop_if_unused(storage)
         raise
@@ -151,11 +151,16 @@ def _drop_if_unused(storage: Storage) -> None:
 def _write_existing(df: DataFrame, storage: Storage, wanted: WriteOptions, path: str) -> CommitResult:
     state = TableState.load(storage)
     check_writable(state)
-    _check_settings(wanted.table, state.config, path)
     if wanted.operation == DELETE_PARTITION:
+        _check_settings(wanted.table, state.config, path)
         return delete_partitions(path, wanted.partitions_to_delete, lock_wait=wanted.lock_wait_seconds)
-    plan = _plan(df, state.config, state.schema, wanted, key_sample=state.key_sample)
-    return _run(plan, storage, path)
+    plan = _plan_for(df, state, wanted, path)
+    return _run(plan, storage, path, lambda found: _plan_for(df, found, wanted, path))
+
+
+def _plan_for(df: DataFrame, state: TableState, wanted: WriteOptions, path: str) -> _Plan:
+    _check_settings(wanted.table, state.config, path)
+    return _plan(df, state.config, state.schema, wanted, key_sample=state.key_sample)
 
 
 def _check_settings(options: TableOptions, config: TableConfig, path: str) -> None:
@@ -256,7 +261,8 @@ def _ordering(df: DataFrame, config: TableConfig) -> tuple[str, ...]:
     return config.ordering_fields
 
 
-def _run(plan: _Plan, storage: Storage, path: str) -> CommitResult:
+def _run(plan: _Plan, storage: Storage, path: str, plan_again: Callable[[TableState], _Plan]) -> CommitResult:
+    """Run a checked write; what another writer changed since the check, such as the schema, is taken in."""
     transaction = Transaction.begin(
         storage,
         operation=plan.operation.upper(),
@@ -264,6 +270,7 @@ def _run(plan: _Plan, storage: Storage, path: str) -> CommitResult:
         lock_wait=plan.options.lock_wait_seconds,
     )
     try:
+        plan = plan_again(transaction.state)
         metadata = _Job(plan, transaction).run()
     except BaseException as error:
         transaction.abort()
