@@ -103,7 +103,8 @@ def insert(spark: Any, rows: int) -> None:
         spark,
         f"""INSERT INTO trips
 SELECT id, concat('rider ', id % 1000), round(5 + rand(7) * 45, 2), 100,
-  element_at(array({cities}), CAST(id % {len(CITIES)} AS INT) + 1)
+  element_at(array({cities}),
+    CAST(id % {len(CITIES)} AS INT) + 1)
 FROM numbers""",
     )
 
