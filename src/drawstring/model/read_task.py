@@ -62,7 +62,8 @@ class ReadTask:
       time, the start of the active timeline.
     - `max_instant`: None, or the newest block instant that counts (time travel).
     - `keep_commit_times`: None, or the commit times to keep (incremental reads).
-    - `partition_values`: values of partition columns that the files do not hold (dropped columns), by name.
+    - `partition_values`: values of partition columns that the path tells, by name; rows show them whatever the
+      files hold, which may be nothing (dropped columns).
     - `mappings`: schema-on-read column mappings by file path (base or log file), or by `path@instant` for logs
       whose blocks have several writers; absent where a file has the schema that is read. See `mapping_for`.
     - `file_schema_known_equal`: planning knows that the base file needs no conversion to the table schema.

@@ -18,7 +18,7 @@ from drawstring.planning.integrity import check_files_present
 from drawstring.planning.scan import Scan
 from drawstring.planning.table_schemas import TableSchemas
 from drawstring.planning.table_state import TableState
-from drawstring.view.partitions import dropped_values
+from drawstring.view.partitions import shown_values
 
 METADATA_BOOTSTRAP = "00000000000001"
 """The instant of every metadata-only bootstrap."""
@@ -145,10 +145,14 @@ class TaskFacts:
         return frozenset(self.state.timeline.by_requested_time)
 
     def _partition_values(self, partition: str) -> Mapping[str, Any]:
-        config = self.state.config
-        if not config.drop_partition_columns:
-            return {}
-        return dropped_values(config, partition, self.state.partition_types(self.schemas.table_schema))
+        if partition not in self._known_values:
+            types = self.state.partition_types(self.schemas.table_schema)
+            self._known_values[partition] = shown_values(self.state.config, partition, types)
+        return self._known_values[partition]
+
+    @cached_property
+    def _known_values(self) -> dict[str, Mapping[str, Any]]:
+        return {}
 
     def _mappings(self, found: FileSlice) -> Mapping[str, tuple[ColumnMapping, ...]]:
         if self.schemas.history is None:

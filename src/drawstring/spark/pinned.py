@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,6 +25,7 @@ from drawstring.view.partitions import partition_values
 
 NATIVE, MERGE, ARROW = "native", "merge", "arrow"
 _SPARK_PREFIX = "spark."
+_FIRST_DAY = dt.date(1970, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -121,14 +123,16 @@ class PinnedTable:
 def plan_message(table: PinnedTable, plan: ScanPlan, *, planning_ms: int) -> wire.ScanPlanned:
     """A plan for the bridge; what workers need of a slice is sent for slices that workers read."""
     contexts, projections = _Contexts(table.context_schema), Projections(table.source)
+    constants = _Constants()
     projections.look_up(plan.tasks)
-    tasks = [_task_message(table, task, contexts, projections.index(task)) for task in plan.tasks]
+    tasks = [_task_message(table, task, contexts, constants, projections.index(task)) for task in plan.tasks]
     skipped = plan.skipped
     by_partition = skipped.reasons.get("partition", 0)
     return wire.ScanPlanned(
         tasks=tasks,
         contexts=contexts.found,
         projections=projections.found,
+        constants=constants.found,
         rows=plan.row_count,
         bytes=sum(task.bytes for task in tasks),
         files=sum(_file_count(task) for task in plan.tasks),
@@ -165,8 +169,32 @@ class _Contexts:
         return self._known[key]
 
 
+class _Constants:
+    """The values that partition paths tell, once per partition."""
+
+    def __init__(self) -> None:
+        self.found: list[dict[str, Any]] = []
+        self._known: dict[str, int] = {}
+
+    def index(self, task: ReadTask) -> int:
+        if not task.partition_values:
+            return -1
+        if _partition(task) not in self._known:
+            self._known[_partition(task)] = len(self.found)
+            self.found.append({name: _constant(value) for name, value in task.partition_values.items()})
+        return self._known[_partition(task)]
+
+
+def _constant(value: Any) -> Any:
+    return (value - _FIRST_DAY).days if isinstance(value, dt.date) else value
+
+
 def _task_message(
-    table: PinnedTable, task: ReadTask, contexts: _Contexts, projection: int | None
+    table: PinnedTable,
+    task: ReadTask,
+    contexts: _Contexts,
+    constants: _Constants,
+    projection: int | None,
 ) -> wire.TaskMessage:
     mode = read_mode(task, projection)
     file = task.slice.base_file or task.slice.log_files[0]
@@ -179,6 +207,8 @@ def _task_message(
         payload=None if mode == NATIVE else task_to_wire(task),
         rows=task.row_count,
         projection=AS_IS if projection is None else projection,
+        # Workers know the values from the payload.
+        constants=-1 if mode == ARROW else constants.index(task),
     )
 
 

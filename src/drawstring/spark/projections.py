@@ -24,6 +24,7 @@ from drawstring.schema.projection import (
     plan_projection,
 )
 from drawstring.schema.type_text import type_text
+from drawstring.view.partitions import is_shown
 
 AS_IS = -1
 """The index of files that need no projection."""
@@ -64,9 +65,13 @@ class Projections:
     def index(self, task: ReadTask) -> int | None:
         """The index of the projection of a task's base file, or `AS_IS`; None when a worker must read the file."""
         base = _plain_base(task)
-        if base is None:
+        if base is None or not self._are_constants(task.partition_values):
             return None
         return AS_IS if task.file_schema_known_equal else self._index(base, task.mapping_for(base.path))
+
+    def _are_constants(self, names: Iterable[str]) -> bool:
+        """Whether the bridge can show values of these columns in place of the file's."""
+        return all(name in self._schema.names and is_shown(self._schema.field(name).type) for name in names)
 
     def _index(self, base: BaseFile, mapping: tuple[ColumnMapping, ...] | None) -> int | None:
         schema = self._files.of(base)
@@ -101,7 +106,7 @@ def _plain_base(task: ReadTask) -> BaseFile | None:
     base = task.slice.base_file
     if base is None or base.extension != "parquet":
         return None
-    return None if task.keep_commit_times is not None or task.partition_values else base
+    return None if task.keep_commit_times is not None else base
 
 
 def spark_can_apply(projection: Projection, schema: pa.Schema) -> bool:

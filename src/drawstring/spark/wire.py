@@ -78,7 +78,8 @@ class TaskMessage:
 
     `mode` is `native`, `merge` or `arrow`. `path` is the file Spark sees (the base file, or the first log),
     absolute; `size` its bytes, `bytes` those of the whole slice. `context` indexes `ScanPlanned.contexts`;
-    `payload` is for the worker alone. `projection` indexes `ScanPlanned.projections`, -1 for none.
+    `payload` is for the worker alone. `projection` indexes `ScanPlanned.projections`, `constants` those of
+    `ScanPlanned.constants`; -1 for none.
     """
 
     mode: str
@@ -89,6 +90,7 @@ class TaskMessage:
     payload: Any
     rows: int | None = None
     projection: int = -1
+    constants: int = -1
 
 
 @dataclass(frozen=True)
@@ -96,11 +98,13 @@ class ScanPlanned:
     """The selected tasks and what was skipped on the way.
 
     `projections` are the ways from schemas of base files to the table's, as `Projection.describe` gives them.
+    `constants` are values by column that rows show whatever their files hold; a date is its day since 1970.
     """
 
     tasks: list[TaskMessage]
     contexts: list[Any]
     projections: list[Any]
+    constants: list[dict[str, Any]]
     rows: int | None
     bytes: int
     files: int

@@ -41,7 +41,7 @@ def partition_values(config: TableConfig, path: str, types: Mapping[str, pa.Data
     the column's type, and the old name of the null partition, which is also an ordinary text. A null string
     is left out too: Hudi files empty strings under the same path.
     """
-    texts = partition_texts(config, path) or {}
+    texts = {} if _is_ambiguous(config, path) else partition_texts(config, path) or {}
     values: dict[str, Any] = {}
     for field in config.partitioning:
         text, arrow = texts.get(field.name), types.get(field.name)
@@ -69,6 +69,24 @@ def dropped_values(config: TableConfig, path: str, types: Mapping[str, pa.DataTy
     }
 
 
+def shown_values(config: TableConfig, path: str, types: Mapping[str, pa.DataType]) -> dict[str, Any]:
+    """Values of partition columns that rows show whatever their files hold, as in Hudi.
+
+    Path and file differ where a global index kept an updated row in its old partition. Columns whose text may
+    stand for another value than the file's (times, fractions) are left to the files.
+    """
+    if config.drop_partition_columns:
+        return dropped_values(config, path, types)
+    told = partition_values(config, path, types)
+    return {name: value for name, value in told.items() if is_shown(types[name])}
+
+
+def is_shown(arrow: pa.DataType) -> bool:
+    """Whether a path's text and a value of this type stand for each other."""
+    exact = pa.types.is_integer(arrow) or pa.types.is_boolean(arrow) or pa.types.is_date32(arrow)
+    return bool(exact or pa.types.is_string(arrow))
+
+
 def parse_value(text: str, arrow: pa.DataType) -> Any:
     """Turn a path's text into a value of the column's type; raises ValueError when it is none."""
     if _is_text(arrow):
@@ -93,6 +111,15 @@ def parse_value(text: str, arrow: pa.DataType) -> Any:
 def unescape(text: str) -> str:
     """Undo Hive's escaping, once."""
     return _ESCAPED.sub(lambda match: chr(int(match.group(1), 16)), text) if "%" in text else text
+
+
+def _is_ambiguous(config: TableConfig, path: str) -> bool:
+    """Whether a value that holds slashes reads like the next column: where it ends cannot be told."""
+    if not config.hive_style:
+        return False
+    segments = path.split("/")
+    prefixes = [f"{field.name}=" for field in config.partitioning]
+    return any(sum(segment.startswith(prefix) for segment in segments) > 1 for prefix in prefixes)
 
 
 def _is_text(arrow: pa.DataType) -> bool:

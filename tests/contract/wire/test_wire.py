@@ -75,7 +75,7 @@ def test_the_bridge_understands_the_golden_messages():
         "partitions_listed version 1",
         "plan_scan version 1",
         "push_filters version 1",
-        "scan_planned native:100:7,arrow:100:-,native:100:5:cast - 4",
+        'scan_planned native:100:7:{"city":"bern","day":20000},arrow:100:-,native:100:5:cast - 4',
         "table_created version 1",
         "table_loaded trips /data/trips@0123::snapshot struct<id:int,day:date> day true",
         "write_data version 1",

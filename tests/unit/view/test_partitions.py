@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from drawstring.config.table_config import TableConfig
-from drawstring.view.partitions import NULL_PARTITION, dropped_values, partition_values
+from drawstring.view.partitions import NULL_PARTITION, dropped_values, partition_values, shown_values
 
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 ENCODED = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
@@ -38,6 +38,7 @@ S, N = pa.string(), pa.int32()
         ("p", "a/b/c", (S,), {}, {"p": "a/b/c"}),
         ("p", "p=a/b", (S,), HIVE, {"p": "a/b"}),
         ("p,y", "p=a/b/y=1", (S, N), HIVE, {"p": "a/b", "y": 1}),
+        ("p,y", "p=a/y=1/y=2", (S, N), HIVE, {}),
         ("p,y", "a/1", (S, N), {}, {"p": "a", "y": 1}),
         ("p,y", "a/b/1", (S, N), {}, {}),
         ("p", "p=a%2Fb%25", (S,), {**HIVE, **ENCODED}, {"p": "a/b%"}),
@@ -66,6 +67,23 @@ def test_what_a_path_tells_for_certain(fields, path, types, properties, expected
 def test_timestamp_based_paths_tell_nothing_of_the_column():
     properties = {"hoodie.table.keygenerator.type": "TIMESTAMP"}
     assert values("p", "2023-01-01", S, **properties) == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "arrow", "expected"),
+    [
+        ("a", S, {"p": "a"}),
+        ("7", N, {"p": 7}),
+        ("2024-02-03", pa.date32(), {"p": dt.date(2024, 2, 3)}),
+        (NULL_PARTITION, N, {"p": None}),
+        (NULL_PARTITION, S, {}),
+        ("1.50", pa.decimal128(5, 2), {}),
+        ("1704112200000000", pa.timestamp("us", tz="UTC"), {}),
+        ("0.1", pa.float32(), {}),
+    ],
+)
+def test_rows_show_what_the_path_tells_where_text_and_value_stand_for_each_other(path, arrow, expected):
+    assert shown_values(config("p"), path, {"p": arrow}) == expected
 
 
 def test_dropped_columns_are_rebuilt_as_text():

@@ -1,6 +1,7 @@
 package drawstring.bridge
 
 import com.fasterxml.jackson.databind.JsonNode
+import org.apache.hadoop.fs.Path
 
 /** A drawstring error in the JVM. Its message ends with the error as JSON, which Python turns back into the class. */
 class DrawstringBridgeException(val errorClass: String, val condition: String, text: String, val json: String)
@@ -55,13 +56,26 @@ object BridgeErrors {
     fromWire(error)
   }
 
-  def unreadableFile(path: String, cause: Throwable): DrawstringBridgeException = {
-    val name = path.substring(path.lastIndexOf('/') + 1)
+  def unreadableFile(file: Path, root: String, cause: Throwable): DrawstringBridgeException = {
+    val instant = file.getName.stripSuffix(".parquet").split('_').last
+    val folder = file.getParent.toUri.getPath
+    val partition = folder.stripPrefix(new Path(root).toUri.getPath).stripPrefix("/")
     val error = Wire.obj().put("class", "CorruptTable").put("condition", "UNREADABLE_FILE")
-    error.put("message", s"Cannot read base file $path: $cause. Expected a whole Parquet file; restore it or roll back its commit.")
-    val fields = error.putObject("fields").put("file", path)
-    fields.put("partition", path.stripSuffix("/" + name)).put("instant", name.stripSuffix(".parquet").split('_').last)
+    error.put(
+      "message",
+      s"Cannot read base file $file (partition '$partition', instant $instant): ${reason(cause)}. Expected a whole " +
+        "Parquet file; restore it or roll back its commit."
+    )
+    error.putObject("fields").put("file", file.toString).put("partition", partition).put("instant", instant)
     withCause(fromWire(error), cause)
+  }
+
+  /** A damaged page header can ask for any amount of memory; so can a file that is whole and large. */
+  private def reason(cause: Throwable): String = cause match {
+    case error: OutOfMemoryError =>
+      s"it asks for more memory than the executor has ($error), because it is damaged or because " +
+        "spark.executor.memory is small for it"
+    case other => other.toString
   }
 
   def workerNotStarted(python: String, cause: Throwable): DrawstringBridgeException = withCause(

@@ -31,7 +31,7 @@ class HoodieBatch(scan: HoodieScan) extends Batch {
       scan.readSchema(),
       scan.filters.flatMap(_.toParquet).toArray,
       scan.plan.tasks.exists(_.isMerge),
-      scan.plan.projections
+      scan.plan
     )
   )
 

@@ -21,8 +21,9 @@ import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
 
 /** The V1 read path: Spark's own file source, with files chosen by the planner.
   *
-  * No partition schema is declared, because partition columns are read from the files like any other: a value that
-  * a path was derived from need not be the value of the path. Filters on them reach the planner as data filters.
+  * No partition schema is declared, because some partition columns are read from the files: a value that a path was
+  * derived from need not be the value of the path. Filters on them reach the planner as data filters; constants of
+  * the tasks put the path's value in place where it counts.
   */
 class HoodieFileIndex(val table: LoadedTable) extends FileIndex {
   @transient private lazy val plans = TrieMap.empty[Set[String], ScanPlan]
@@ -51,10 +52,8 @@ class HoodieFileIndex(val table: LoadedTable) extends FileIndex {
   /** Whether a file is read by the native reader in every plan made so far. */
   def isPlain(path: Path): Boolean = !special.contains(path)
 
-  /** Those of all files, since what a query selects of them may not be known yet. */
-  def projections: Seq[FileProjection] = whole.projections
-
-  private def whole: ScanPlan = plan(Nil)
+  /** The plan of all files, since what a query selects of them may not be known yet. */
+  def whole: ScanPlan = plan(Nil)
 
   private def plan(filters: Seq[JsonNode]): ScanPlan = plans.getOrElseUpdate(
     filters.map(Wire.text).toSet, {
@@ -126,7 +125,7 @@ class HoodieFileFormat(@transient index: HoodieFileIndex) extends ParquetFileFor
       requiredSchema,
       filters.toArray,
       withPositions = true,
-      index.projections
+      index.whole
     )
     val batches = options.get(FileFormat.OPTION_RETURNING_BATCH).contains("true")
     new SliceIterators(slices, requiredSchema, batches)

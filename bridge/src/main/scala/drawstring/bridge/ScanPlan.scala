@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.JsonNode
 /** How one file slice is read; `context` and `payload` are for the Python worker alone.
   *
   * `projection` says how the base file comes to the table's schema; None when it has it, or lacks columns at most.
+  * `constants` are values of columns that rows show whatever the base file holds.
   */
 case class SliceTask(
     mode: String,
@@ -16,7 +17,8 @@ case class SliceTask(
     rows: Option[Long],
     context: String,
     payload: String,
-    projection: Option[FileProjection]
+    projection: Option[FileProjection],
+    constants: Option[Constants] = None
 ) extends Serializable {
   def isNative: Boolean = mode == SliceTask.Native
 
@@ -40,6 +42,8 @@ case class ScanPlan(
     planningMillis: Long
 ) {
   def projections: Seq[FileProjection] = tasks.flatMap(_.projection).distinct
+
+  def constantColumns: Set[String] = tasks.flatMap(_.constants).distinct.flatMap(_.columns).toSet
 }
 
 object ScanPlan {
@@ -47,8 +51,9 @@ object ScanPlan {
   def fromWire(node: JsonNode): ScanPlan = {
     val contexts = node.get("contexts").elements().asScala.map(Wire.text).toVector
     val projections = node.get("projections").elements().asScala.map(p => FileProjection(Wire.text(p))).toVector
+    val constants = node.get("constants").elements().asScala.map(c => Constants(Wire.text(c))).toVector
     ScanPlan(
-      node.get("tasks").elements().asScala.map(task(_, contexts, projections)).toVector,
+      node.get("tasks").elements().asScala.map(task(_, contexts, projections, constants)).toVector,
       Wire.optionalLong(node.get("rows")),
       node.get("bytes").asLong,
       node.get("files").asLong,
@@ -58,7 +63,12 @@ object ScanPlan {
     )
   }
 
-  private def task(node: JsonNode, contexts: Vector[String], projections: Vector[FileProjection]): SliceTask = {
+  private def task(
+      node: JsonNode,
+      contexts: Vector[String],
+      projections: Vector[FileProjection],
+      constants: Vector[Constants]
+  ): SliceTask = {
     val context = node.get("context").asInt
     SliceTask(
       node.get("mode").asText,
@@ -68,7 +78,8 @@ object ScanPlan {
       Wire.optionalLong(node.get("rows")),
       if (context < 0) "null" else contexts(context),
       Wire.text(node.get("payload")),
-      projections.lift(node.get("projection").asInt)
+      projections.lift(node.get("projection").asInt),
+      constants.lift(node.get("constants").asInt)
     )
   }
 }

@@ -49,10 +49,12 @@ case class SliceReaderFactory(
     catch { case error: Throwable => worker.foreach(_.close()); throw error }
 
   private def base(file: PartitionedFile, task: SliceTask): PartitionReader[ColumnarBatch] =
-    new DictionaryReader(task.projection match {
-      case Some(projection) => projected(projection).open(file, task.isMerge)
-      case None => files.open(file, task.isMerge)
-    })
+    Constants.over(new DictionaryReader(fileRows(file, task)), task, schema)
+
+  private def fileRows(file: PartitionedFile, task: SliceTask): PartitionReader[ColumnarBatch] = task.projection match {
+    case Some(projection) => projected(projection).open(file, root, task.isMerge)
+    case None => files.open(file, root, task.isMerge)
+  }
 
   private def hasPositions(task: SliceTask): Boolean =
     task.projection.fold(files)(projected(_).files).positioned.isDefined
@@ -72,9 +74,9 @@ case class SliceReaderFactory(
   */
 case class BaseFiles(plain: ParquetPartitionReaderFactory, positioned: Option[ParquetPartitionReaderFactory]) {
 
-  def open(file: PartitionedFile, merging: Boolean): PartitionReader[ColumnarBatch] = {
+  def open(file: PartitionedFile, root: String, merging: Boolean): PartitionReader[ColumnarBatch] = {
     val factory = if (merging) positioned.getOrElse(plain) else plain
-    new GuardedReader(file, () => factory.buildColumnarReader(file))
+    new GuardedReader(file, root, () => factory.buildColumnarReader(file))
   }
 }
 
@@ -84,10 +86,13 @@ object SliceReaderFactory {
       spark: SparkSession,
       table: LoadedTable,
       schema: StructType,
-      filters: Array[Filter],
+      given: Array[Filter],
       withPositions: Boolean,
-      projections: Seq[FileProjection]
+      plan: ScanPlan
   ): SliceReaderFactory = {
+    // Of these columns rows do not show what the file holds, so its statistics say nothing about them.
+    val constant = plan.constantColumns
+    val filters = given.filterNot(_.references.exists(name => constant.exists(_.equalsIgnoreCase(name))))
     // Without filters no row is passed over, so that rows can be counted instead.
     def files(tableSchema: StructType, read: StructType, usable: Array[Filter]): BaseFiles = BaseFiles(
       parquet(spark, tableSchema, read, usable),
@@ -99,7 +104,7 @@ object SliceReaderFactory {
     }
     SliceReaderFactory(
       files(table.schema, schema, filters),
-      projections.distinct.map(projection => projection -> projectedFiles(projection)).toMap,
+      plan.projections.map(projection => projection -> projectedFiles(projection)).toMap,
       table.path,
       schema,
       WorkerSettings.current
@@ -128,6 +133,8 @@ object SliceReaderFactory {
     val conf = SQLConf.get
     val hadoop = new Configuration(spark.sparkContext.hadoopConfiguration)
     hadoop.set(ParquetInputFormat.READ_SUPPORT_CLASS, classOf[ParquetReadSupport].getName)
+    // Hudi's writers and drawstring's store a checksum with each page; Parquet ignores them unless told otherwise.
+    hadoop.setBoolean(ParquetInputFormat.PAGE_VERIFY_CHECKSUM_ENABLED, true)
     hadoop.set(ParquetReadSupport.SPARK_ROW_REQUESTED_SCHEMA, schema.json)
     hadoop.set("org.apache.spark.sql.parquet.row.attributes", schema.json)
     hadoop.set(SQLConf.SESSION_LOCAL_TIMEZONE.key, conf.sessionLocalTimeZone)

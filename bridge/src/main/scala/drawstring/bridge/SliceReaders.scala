@@ -12,8 +12,12 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile
 import org.apache.spark.sql.hudi.SparkAccess
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnVector, ColumnarBatch}
 
-/** A plain base file; a failure to open or to read it names the file. */
-class GuardedReader(file: PartitionedFile, open: () => PartitionReader[ColumnarBatch]) extends PartitionReader[ColumnarBatch] {
+/** A plain base file; a failure to open or to read it names the file.
+  *
+  * So does a lack of memory: left alone it would end the executor, and in local mode the driver.
+  */
+class GuardedReader(file: PartitionedFile, root: String, open: () => PartitionReader[ColumnarBatch])
+    extends PartitionReader[ColumnarBatch] {
   private val reader = guarded(open())
 
   override def next(): Boolean = guarded(reader.next())
@@ -26,8 +30,9 @@ class GuardedReader(file: PartitionedFile, open: () => PartitionReader[ColumnarB
     try work
     catch {
       case error: DrawstringBridgeException => throw error
+      case error: OutOfMemoryError => throw BridgeErrors.unreadableFile(file.toPath, root, error)
       case NonFatal(error) if !Thread.currentThread().isInterrupted =>
-        throw BridgeErrors.unreadableFile(file.filePath.toString, error)
+        throw BridgeErrors.unreadableFile(file.toPath, root, error)
     }
 }
 

@@ -22,7 +22,7 @@ object WireCheck {
       case "filters_pushed" => Wire.strings(Wire.answer("push_filters", text).get("classes")).mkString(",")
       case "scan_planned" =>
         val plan = ScanPlan.fromWire(Wire.answer("plan_scan", text))
-        s"${plan.tasks.map(t => s"${t.mode}:${t.size}:${t.rows.getOrElse("-")}${t.projection.map(_ => ":cast").getOrElse("")}").mkString(",")} ${plan.rows.getOrElse("-")} ${plan.files}"
+        s"${plan.tasks.map(t => s"${t.mode}:${t.size}:${t.rows.getOrElse("-")}${t.projection.map(_ => ":cast").getOrElse("")}${t.constants.map(c => ":" + c.text).getOrElse("")}").mkString(",")} ${plan.rows.getOrElse("-")} ${plan.files}"
       case "error" =>
         try { Wire.answer("load_table", text); "no error" }
         catch { case error: DrawstringBridgeException => s"${error.errorClass} ${error.condition}" }
