@@ -201,6 +201,26 @@ def _ship_package(spark: SparkSession) -> None:
         workers.warm(min(4, 2 * context.defaultParallelism))
 
 
+def _require_secret(gateway: Any) -> None:
+    """Let the callback server take calls from the JVM only.
+
+    PySpark protects calls to the JVM with a secret, but takes calls back from anybody on this machine: Py4J's client
+    loses the secret when it learns the server's port. It is given back here; both ends look at it when a
+    connection is made.
+    """
+    from py4j.java_gateway import JavaObject
+
+    secret = gateway.gateway_parameters.auth_token
+    client = JavaObject("GATEWAY_SERVER", gateway._gateway_client).getCallbackClient()
+    kind = client.getClass()
+    while kind.getName() != "py4j.CallbackClient":
+        kind = kind.getSuperclass()
+    token = kind.getDeclaredField("authToken")
+    token.setAccessible(True)
+    token.set(client, secret)
+    gateway.callback_server_parameters.auth_token = secret
+
+
 def _connect(spark: SparkSession, jvm: Any) -> None:
     from pyspark.java_gateway import ensure_callback_server_started
 
@@ -208,6 +228,7 @@ def _connect(spark: SparkSession, jvm: Any) -> None:
 
     gateway = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)
+    _require_secret(gateway)
     planner = _planners.setdefault(id(gateway), SparkPlanner())
     planner.spark = spark
     jvm.drawstring.bridge.Bridge.attach(planner)
