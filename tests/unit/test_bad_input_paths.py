@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import os
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 
 from drawstring import open_table
 from drawstring.config.write_options import TableOptions
-from drawstring.errors import DrawstringError, InvalidInput, InvalidOption
+from drawstring.errors import DrawstringError, InvalidInput, InvalidOption, UnsupportedTable
 from drawstring.storage import ArrowStorage, LocalStorage, open_storage
 from drawstring.write.create import create_table
-from drawstring.write.keys import ESCAPED_CHARACTERS, NULL_PARTITION, check_partition_path
+from drawstring.write.keys import (
+    ESCAPED_CHARACTERS,
+    NULL_PARTITION,
+    KeyRule,
+    check_partition_path,
+    derive_paths,
+)
+from drawstring.write.lock import table_lock
+from drawstring.write.twins import partition_twins, warn_of_twins
 
 LEAVING = ["..", "../x", "a/../../x", "/etc/passwd", "//host/share", "a\0b"]
 
@@ -158,3 +167,51 @@ def test_url_encoding_covers_whatever_would_change_the_shape_of_a_path():
     assert {*map(chr, range(32)), "/", "\\", ":", "%", "\x7f", "=", "?", "#", "*", "[", "{"} <= {
         *ESCAPED_CHARACTERS
     }
+
+
+@pytest.mark.parametrize(
+    ("new", "known", "twins"),
+    [
+        (["Bern"], ["bern"], [("Bern", "bern")]),
+        (["é"], ["e\N{COMBINING ACUTE ACCENT}"], [("e\N{COMBINING ACUTE ACCENT}", "é")]),
+        (["E\N{COMBINING ACUTE ACCENT}"], ["é"], [("E\N{COMBINING ACUTE ACCENT}", "é")]),
+        (["a", "A"], [], [("A", "a")]),
+        (["x/A/2"], ["x/a/1"], [("x/A", "x/a")]),
+        (["straße"], ["STRASSE"], [("STRASSE", "straße")]),
+        (["a", "b"], ["c", "ab"], []),
+        (["a"], ["a"], []),
+        ([], ["a", "A"], []),
+        ([""], [""], []),
+        (["x/a"], ["y/A"], []),
+    ],
+)
+def test_twins_of_new_partitions_are_found(new, known, twins):
+    assert partition_twins(new, known) == twins
+
+
+def test_twins_are_told_once_and_by_name(caplog):
+    warn_of_twins("/data/t", ["Bern", "Basel"], ["bern", "basel"])
+    assert len(caplog.records) == 1
+    assert "'Basel' and 'basel'" in caplog.text
+    warn_of_twins("/data/t", ["Bern"], ["Bern", "bern"])
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket/t", "s3a://bucket/t", "gs://bucket/t", "hdfs://host:8020/t"])
+def test_stores_without_atomic_creation_are_refused_before_they_are_reached(uri):
+    with pytest.raises(UnsupportedTable, match="Nothing was written") as caught:
+        create_table(open_storage(uri), TableOptions(name="t", record_key_fields=("id",)))
+    assert caught.value.condition == "WRITE_STORAGE"
+    with pytest.raises(UnsupportedTable), table_lock(open_storage(uri)):
+        pass
+
+
+@pytest.mark.parametrize("url_encode", [False, True])
+def test_the_name_of_the_null_partition_is_no_value(url_encode):
+    rule = KeyRule(("id",), ("p",), False, False, url_encode)
+    batch = pa.record_batch({"id": ["1"], "p": [NULL_PARTITION]})
+    with pytest.raises(InvalidInput, match="'p'") as caught:
+        derive_paths(batch, rule)
+    assert caught.value.condition == "RESERVED_PARTITION_VALUE"
+    nothing = pa.record_batch({"id": ["1", "2"], "p": pa.array([None, ""], pa.string())})
+    assert derive_paths(nothing, rule).to_pylist() == [NULL_PARTITION] * 2

@@ -195,7 +195,8 @@ def _data_piece(task: ReadTask, data: pa.Table, start: int, columns: MergeColumn
     keys = _one(record_keys(data, task.keys))
     if keys.null_count:
         raise CorruptTable(
-            f"{keys.null_count} records of log file {block.path} have no record key.",
+            f"{keys.null_count} records of log file {block.path} (partition {task.slice.group.partition_path!r}, "
+            f"instant {block.instant_time}) have no record key. Restore the file, or roll the instant back.",
             condition="RECORD_WITHOUT_KEY",
             path=block.path,
             partition=task.slice.group.partition_path,

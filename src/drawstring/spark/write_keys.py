@@ -15,6 +15,8 @@ from drawstring.write.keys import (
     NULL_KEY_PART,
     NULL_PARTITION,
     KeyRule,
+    ambiguous_key,
+    reserved_partition_value,
 )
 
 _DAY_MICROS = 86_400_000_000
@@ -41,7 +43,8 @@ def key_column(df: DataFrame, rule: KeyRule, requested_time: str) -> Column:
     if not rule.prefixed:
         value = text_of(df, rule.key_fields[0], "record key")
         return F.when(value != "", value)
-    parts = [_key_part(df, name) for name in rule.key_fields]
+    following = (*rule.key_fields[1:], None)
+    parts = [_key_part(df, name, after) for name, after in zip(rule.key_fields, following, strict=True)]
     usable = [part != "" for part in (text_of(df, name, "record key") for name in rule.key_fields)]
     joined = F.concat_ws(",", *parts)
     return F.when(reduce(lambda a, b: a | b, [F.coalesce(u, F.lit(False)) for u in usable]), joined)
@@ -110,17 +113,33 @@ def _generated_key(requested_time: str) -> Column:
     )
 
 
-def _key_part(df: DataFrame, name: str) -> Column:
+def _key_part(df: DataFrame, name: str, following: str | None) -> Column:
     value = text_of(df, name, "record key")
-    filled = F.when(value.isNull(), NULL_KEY_PART).when(value == "", EMPTY_KEY_PART).otherwise(value)
-    return F.concat(F.lit(f"{name}:"), filled)
+    filled = F.when(value.isNull(), NULL_KEY_PART).when(value == "", EMPTY_KEY_PART)
+    if _is_text(df, name):
+        ambiguous = value.isin(NULL_KEY_PART, EMPTY_KEY_PART)
+        ambiguous = ambiguous | value.contains(f",{following}:") if following else ambiguous
+        filled = filled.when(ambiguous, _raised(ambiguous_key(name, following)))
+    return F.concat(F.lit(f"{name}:"), filled.otherwise(value))
 
 
 def _path_part(df: DataFrame, name: str, rule: KeyRule) -> Column:
     value = text_of(df, name, "partition path")
     escaped = _escaped(value) if rule.url_encode else value
-    filled = F.when(value.isNull() | (value == ""), NULL_PARTITION).otherwise(escaped)
+    filled = F.when(value.isNull() | (value == ""), NULL_PARTITION)
+    if _is_text(df, name):
+        filled = filled.when(value == NULL_PARTITION, _raised(reserved_partition_value(name)))
+    filled = filled.otherwise(escaped)
     return F.concat(F.lit(f"{name}="), filled) if rule.hive_style else filled
+
+
+def _is_text(df: DataFrame, name: str) -> bool:
+    return isinstance(data_type(df.schema, name), (T.StringType, T.CharType, T.VarcharType))
+
+
+def _raised(error: InvalidInput) -> Column:
+    """An expression that fails with the error, spelt as the writer finds errors of tasks in Spark's messages."""
+    return F.raise_error(F.lit(f"drawstring.errors.{type(error).__name__}: {error}"))
 
 
 def _escaped(value: Column) -> Column:

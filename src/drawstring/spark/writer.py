@@ -44,10 +44,11 @@ from drawstring.write.create import create_table, table_properties
 from drawstring.write.evolution import incoming_schema, reconcile
 from drawstring.write.keys import KeyRule, check_partition_path, is_derivable, key_rule
 from drawstring.write.merge_group import DELETED, MergeRules
-from drawstring.write.support import check_writable
+from drawstring.write.support import check_writable, require_atomic_create
 from drawstring.write.table_names import avro_names
 from drawstring.write.table_state import TableState
 from drawstring.write.transaction import Committed, Transaction
+from drawstring.write.twins import warn_of_twins
 
 APPEND, OVERWRITE, IGNORE, ERROR_IF_EXISTS = "append", "overwrite", "ignore", "errorifexists"
 _MODES = {
@@ -78,15 +79,22 @@ class CommitResult:
 
 
 def write_dataframe(
-    df: DataFrame, *, path: str, mode: str = ERROR_IF_EXISTS, options: Mapping[str, Any] | None = None
+    df: DataFrame,
+    *,
+    path: str,
+    mode: str = ERROR_IF_EXISTS,
+    options: Mapping[str, Any] | None = None,
+    replaced_partitions: tuple[str, ...] = (),
 ) -> CommitResult:
     """Write rows to the table at `path`, creating it when there is none.
 
-    `mode` is one of Spark's save modes, `options` are Hudi's. Either the whole write becomes visible at once,
-    or an error is raised and the table is as it was.
+    `mode` is one of Spark's save modes, `options` are Hudi's; `replaced_partitions` are paths that an
+    insert_overwrite replaces beside those that the option for it lists, and may hold commas. Either the whole
+    write becomes visible at once, or an error is raised and the table is as it was.
     """
     wanted, save_mode = WriteOptions.of(options), _save_mode(mode)
-    storage = open_storage(path)
+    wanted = replace(wanted, static_partitions=(*wanted.static_partitions, *replaced_partitions))
+    storage = _writable_storage(path)
     exists = storage.exists(PROPERTIES)
     if exists and save_mode == IGNORE:
         return CommitResult(path, wanted.operation or UPSERT)
@@ -106,15 +114,21 @@ def write_dataframe(
 
 def delete_partitions(path: str, partitions: tuple[str, ...], *, lock_wait: float = 60.0) -> CommitResult:
     """Drop partitions: every file group of the paths (`*` matches any text) is replaced by nothing."""
-    state = TableState.load(open_storage(path))
+    state = TableState.load(_writable_storage(path))
     chosen = [p for p in state.view.partitions() if any(fnmatchcase(p, pattern) for pattern in partitions)]
     return _replace_only(path, chosen, DELETE_PARTITION, lock_wait)
 
 
 def truncate_table(path: str, *, lock_wait: float = 60.0) -> CommitResult:
     """Take every row out of the table; its files stay until they are cleaned."""
-    state = TableState.load(open_storage(path))
+    state = TableState.load(_writable_storage(path))
     return _replace_only(path, list(state.view.partitions()), DELETE_PARTITION, lock_wait)
+
+
+def _writable_storage(path: str) -> Storage:
+    storage = open_storage(path)
+    require_atomic_create(storage)
+    return storage
 
 
 def _save_mode(mode: str) -> str:
@@ -341,6 +355,8 @@ class _Job:
         operation = self._plan.operation
         by_bucket = operation in (UPSERT, INSERT, DELETE)
         stats = self._write_by_bucket() if by_bucket else self._write_as_rows_come()
+        written = {stat.partition_path for stat in stats}
+        warn_of_twins(self._state.storage.root, written, self._state.view.partitions())
         return CommitMetadata(
             operation=operation.upper(),
             stats=tuple(stats),

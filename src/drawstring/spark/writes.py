@@ -11,7 +11,7 @@ from drawstring.config.table_config import TableConfig
 from drawstring.errors import InvalidInput
 from drawstring.spark import sql_options, wire
 from drawstring.spark.catalog import live_partitions
-from drawstring.spark.sql_options import OPERATION, PARTITION_BY, PARTITION_PATH, REPLACED_PARTITIONS
+from drawstring.spark.sql_options import OPERATION, PARTITION_BY, PARTITION_PATH
 from drawstring.spark.writer import write_dataframe
 from drawstring.table import open_table
 from drawstring.view.partitions import NULL_PARTITION
@@ -50,6 +50,7 @@ class Write:
 
     mode: str
     options: Mapping[str, str]
+    replaced_partitions: tuple[str, ...] = ()
 
 
 def write(data: Any, spark: Any, payload: str) -> str:
@@ -70,6 +71,7 @@ def write_data(message: WriteData, frame: Any) -> DataWritten:
         path=message.path,
         mode=planned.mode,
         options=dict(planned.options),
+        replaced_partitions=planned.replaced_partitions,
     )
     return DataWritten(result.instant)
 
@@ -112,14 +114,16 @@ def _insert(message: WriteData) -> Write:
     if kind is None:
         return Write("append", {**settings, OPERATION: sql_options.insert_operation(*layers)})
     if kind == "partitions":
-        return Write("append", {**settings, **_replace_partitions(message, config)})
+        settings.pop(sql_options.REPLACED_PARTITIONS, None)
+        paths = _replaced_partitions(message, config)
+        return Write("append", {**settings, OPERATION: "insert_overwrite"}, paths)
     partitioned = bool(config.partition_fields)
     whole = kind == "everything" or sql_options.overwrites_table(kind, *layers, partitioned=partitioned)
     return Write("append", {**settings, OPERATION: "insert_overwrite_table" if whole else "insert_overwrite"})
 
 
-def _replace_partitions(message: WriteData, config: TableConfig) -> dict[str, str]:
-    """Name the partitions that give way even if no new row falls into them."""
+def _replaced_partitions(message: WriteData, config: TableConfig) -> tuple[str, ...]:
+    """Return the paths of the partitions that give way even if no new row falls into them."""
     wanted = {key.lower(): value for key, value in message.overwrite["partition"].items()}
     known = {name.lower() for name in config.partition_fields}
     if set(wanted) - known:
@@ -131,8 +135,7 @@ def _replace_partitions(message: WriteData, config: TableConfig) -> dict[str, st
             partition_columns=list(config.partition_fields),
         )
     snapshot = open_table(message.path).snapshot()
-    paths = [path for path, texts in live_partitions(config, snapshot) if _matches(texts, wanted)]
-    return {OPERATION: "insert_overwrite", REPLACED_PARTITIONS: ",".join(paths)}
+    return tuple(path for path, texts in live_partitions(config, snapshot) if _matches(texts, wanted))
 
 
 def _matches(texts: Mapping[str, str], wanted: Mapping[str, str | None]) -> bool:

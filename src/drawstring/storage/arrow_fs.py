@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.fs as pafs
 
-from drawstring.errors import InvalidOption
+from drawstring.errors import InvalidOption, UnsupportedTable
 from drawstring.storage.base import FileInfo, inside
 
 SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs", "hdfs": "hdfs", "viewfs": "hdfs"}
@@ -74,11 +74,8 @@ class ArrowStorage:
         return self._connection[0].open_input_file(self._path(path))
 
     def create_if_absent(self, path: str, content: bytes) -> bool:
-        """Create a file in one request; pyarrow has no conditional put, so the check is not atomic here."""
-        if self.exists(path):
-            return False
-        self.write(path, content)
-        return True
+        """Raise `UnsupportedTable`: pyarrow has no conditional put, so two writers could both believe they won."""
+        raise no_atomic_create(self._uri)
 
     def write(self, path: str, content: bytes) -> None:
         """Create or replace a file; parents are made."""
@@ -105,6 +102,18 @@ class ArrowStorage:
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents."""
         self._connection[0].create_dir(self._path(path), recursive=True)
+
+
+def no_atomic_create(root: str) -> UnsupportedTable:
+    """The error for writing to a store where files cannot be created atomically."""
+    return UnsupportedTable(
+        f"Cannot write to {root}: drawstring reaches this store through pyarrow, which cannot create a file only if "
+        "it is absent, and writers that cannot do that lose each other's commits. Reading is supported. Write to a "
+        "local or mounted file system, or with Apache Hudi. Nothing was written.",
+        condition="WRITE_STORAGE",
+        operation="write",
+        path=root,
+    )
 
 
 def _info(entry: Any, path: str) -> FileInfo:

@@ -137,6 +137,8 @@ class BaseFileWriter:
             use_dictionary=dictionary_columns,
             # Readers must not see Arrow's own types: dictionaries are only how constants are handed over.
             store_schema=False,
+            # Without them a flipped bit may read as another value.
+            write_page_checksum=True,
         )
 
     @property

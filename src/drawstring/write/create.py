@@ -16,6 +16,7 @@ from drawstring.errors import InvalidInput, InvalidOption, UnsupportedTable
 from drawstring.schema.avro_arrow import avro_schema_from_arrow
 from drawstring.storage.base import Storage
 from drawstring.storage.table_properties import PROPERTIES
+from drawstring.write.support import require_atomic_create
 from drawstring.write.table_names import avro_names
 
 TABLE_VERSION = "9"
@@ -36,6 +37,7 @@ def create_table(storage: Storage, options: TableOptions, *, schema: pa.Schema |
     settings. Raises `InvalidOption` when settings are missing or contradict each other, `UnsupportedTable`
     for merge-on-read, `InvalidInput` when there is a table already.
     """
+    require_atomic_create(storage)
     properties = table_properties(options, schema=schema)
     for directory in _DIRECTORIES:
         storage.make_directory(directory)

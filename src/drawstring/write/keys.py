@@ -99,7 +99,30 @@ def derive_paths(batch: pa.RecordBatch, rule: KeyRule) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(encoded.indices, pa.array(texts, pa.string()))
 
 
+def reserved_partition_value(name: str) -> InvalidInput:
+    """Return the error for a text that stands for the absence of one in partition paths."""
+    return InvalidInput(
+        f"The partition column {name!r} holds the text {NULL_PARTITION}, which is the name of the partition of "
+        "nulls: the row would be read back as null. Change the value. Nothing was written.",
+        condition="RESERVED_PARTITION_VALUE",
+        column=name,
+    )
+
+
+def ambiguous_key(name: str, following: str | None) -> InvalidInput:
+    """Return the error for a part of a record key that would make two different keys look the same."""
+    reserved = f"{NULL_KEY_PART} or {EMPTY_KEY_PART}" + (f", or holds ',{following}:'" if following else "")
+    return InvalidInput(
+        f"A value of the record key column {name!r} is {reserved}, which have a meaning of their own in keys of "
+        "several columns: another row could have the same key. Change the value. Nothing was written.",
+        condition="AMBIGUOUS_RECORD_KEY",
+        column=name,
+    )
+
+
 def _path_text(name: str, value: Any, rule: KeyRule) -> str:
+    if value == NULL_PARTITION:
+        raise reserved_partition_value(name)
     text = NULL_PARTITION if value is None or value == "" else str(value)
     if rule.url_encode and text != NULL_PARTITION:
         text = "".join(f"%{ord(c):02X}" if c in ESCAPED_CHARACTERS else c for c in text)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from drawstring.config.write_options import KEY_GENERATORS
 from drawstring.errors import UnsupportedTable
 from drawstring.model.instant import Action
+from drawstring.storage import ArrowStorage, Storage
+from drawstring.storage.arrow_fs import no_atomic_create
 from drawstring.write.table_state import TableState
 
 _BUCKET_FILE_ID = re.compile(r"^0{2}\d{6}-")
@@ -142,6 +144,12 @@ REFUSALS = (
         "its file groups are buckets ({found}), which drawstring does not write. Write it with Apache Hudi",
     ),
 )
+
+
+def require_atomic_create(storage: Storage) -> None:
+    """Refuse stores where no lock would be safe, before anything is looked at or touched."""
+    if isinstance(storage, ArrowStorage):
+        raise no_atomic_create(storage.root)
 
 
 def check_writable(state: TableState) -> None:

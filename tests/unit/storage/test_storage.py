@@ -5,7 +5,7 @@ import pickle
 import pyarrow.fs as pafs
 import pytest
 
-from drawstring.errors import InvalidInput, InvalidOption
+from drawstring.errors import InvalidInput, InvalidOption, UnsupportedTable
 from drawstring.storage import ArrowStorage, LocalStorage, MemoryStorage, NestedStorage, open_storage
 
 
@@ -29,11 +29,21 @@ def test_a_written_file_is_read_back(storage):
         assert file.read() == b"content"
 
 
+@pytest.mark.parametrize("storage", ["local", "memory", "nested"], indirect=True)
 def test_create_if_absent_keeps_the_first_content(storage):
     assert storage.create_if_absent("t/x", b"first")
     assert not storage.create_if_absent("t/x", b"second")
     assert storage.read("t/x") == b"first"
     assert [entry.name for entry in storage.list("t")] == ["x"]
+
+
+def test_stores_without_atomic_creation_refuse_to_pretend(tmp_path):
+    storage = ArrowStorage("s3://bucket/table")
+    storage.__dict__["_connection"] = (pafs.LocalFileSystem(), str(tmp_path))
+    with pytest.raises(UnsupportedTable, match="s3://bucket/table") as caught:
+        storage.create_if_absent("x", b"")
+    assert caught.value.condition == "WRITE_STORAGE"
+    assert not list(tmp_path.iterdir())
 
 
 def test_listing_names_directories_and_hidden_files(storage):
