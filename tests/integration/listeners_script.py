@@ -37,8 +37,9 @@ def listeners() -> list[tuple[str, str, int]]:
             except OSError:
                 continue
             inodes |= {target[8:-1]} if target.startswith("socket:[") else set()
-        for table in ("tcp", "tcp6"):
-            for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+        # A kernel without IPv6 has no table for it.
+        for table in filter(Path.exists, map(Path, (f"/proc/{pid}/net/tcp", f"/proc/{pid}/net/tcp6"))):
+            for line in table.read_text().splitlines()[1:]:
                 fields = line.split()
                 if fields[3] == LISTEN and fields[9] in inodes:
                     address, _, port = fields[1].partition(":")
@@ -107,7 +108,7 @@ def main(folder: Path) -> None:
     gateway = spark.sparkContext._gateway
     secret = gateway.gateway_parameters.auth_token
     port = gateway._callback_server.server_socket.getsockname()[1]
-    known = gateway.gateway_property.pool.dict_
+    known = gateway.gateway_property.pool.dict
     target = next(key for key, value in known.items() if isinstance(value, planner.SparkPlanner))
     calls: list[str] = []
     request = planner.SparkPlanner.request

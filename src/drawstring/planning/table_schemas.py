@@ -72,8 +72,7 @@ class TableSchemas:
     @cached_property
     def internal_schema(self) -> InternalSchema | None:
         """The schema with column ids, where the table was altered by schema on read."""
-        commit = self._newest
-        found = internal_schema_from_extra_metadata(commit.extra) if commit else None
+        found = internal_schema_from_extra_metadata(self._newest[1].extra) if self._newest else None
         return found if found and found.fields else None
 
     @cached_property
@@ -87,22 +86,23 @@ class TableSchemas:
     def matches(self, instant: str) -> bool:
         """Whether files written by an instant are known to have the table's schema."""
         completed = self.state.timeline.by_requested_time.get(instant)
-        avro = self.state.metadata(completed).schema if completed else ""
-        return bool(avro) and _table_schema(avro).equals(self.table_schema)
+        if completed is None or not self.state.metadata(completed).schema:
+            return False
+        return _recorded_schema(completed, self.state.metadata(completed)).equals(self.table_schema)
 
     @cached_property
-    def _newest(self) -> CommitMetadata | None:
+    def _newest(self) -> tuple[Instant, CommitMetadata] | None:
         """The newest commit that changed rows or schema and says with which schema."""
-        for _, metadata in self.state.writes_descending(self.max_instant):
+        for instant, metadata in self.state.writes_descending(self.max_instant):
             if metadata.operation not in OPERATIONS_WITHOUT_SCHEMA and metadata.schema:
-                return metadata
+                return instant, metadata
         return None
 
     @cached_property
     def _recorded(self) -> pa.Schema | None:
         if self.internal_schema is not None:
             return prepend_meta_columns(self.internal_schema.arrow_schema)
-        return _table_schema(self._newest.schema) if self._newest else None
+        return _recorded_schema(*self._newest) if self._newest else None
 
     @cached_property
     def _from_files(self) -> pa.Schema | None:
@@ -156,6 +156,20 @@ class TableSchemas:
             instant = None if entry.is_directory else parse(entry)
             if instant and instant.is_completed and instant.action is Action.SCHEMACOMMIT:
                 yield instant
+
+
+def _recorded_schema(instant: Instant, metadata: CommitMetadata) -> pa.Schema:
+    """The schema that a commit records; an error names the commit."""
+    try:
+        return _table_schema(metadata.schema)
+    except CorruptTable as error:
+        raise CorruptTable(
+            f"The schema in the {instant.action} of instant {instant.requested_time} is damaged. {error.message} "
+            "Restore the file, or roll the instant back with Hudi.",
+            condition=error.condition,
+            instant=instant.requested_time,
+            **error.fields,
+        ) from error
 
 
 @lru_cache(maxsize=256)

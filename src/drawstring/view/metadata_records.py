@@ -127,7 +127,10 @@ def _parsed(schema: str) -> Any:
 
 @lru_cache(maxsize=_SCHEMAS)
 def _json(schema: str) -> Any:
-    return json.loads(schema)
+    try:
+        return json.loads(schema)
+    except ValueError as error:
+        raise _corrupt(error) from error
 
 
 def _corrupt(why: object) -> CorruptTable:
@@ -144,7 +147,7 @@ def _files_of(record: dict[str, Any]) -> FileSizes:
 @lru_cache(maxsize=_SCHEMAS)
 def _way_to_the_map(schema: str) -> Callable[[bytes], int | None] | None:
     """Return what finds the map's position (None: no map), or None when the schema is not the expected one."""
-    fields = json.loads(schema).get("fields", [])
+    fields = _json(schema).get("fields", [])
     names = [field["name"] for field in fields]
     if "filesystemMetadata" not in names:
         return None
