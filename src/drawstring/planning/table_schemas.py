@@ -88,7 +88,8 @@ class TableSchemas:
         completed = self.state.timeline.by_requested_time.get(instant)
         if completed is None or not self.state.metadata(completed).schema:
             return False
-        return _recorded_schema(completed, self.state.metadata(completed)).equals(self.table_schema)
+        recorded = _recorded_schema(completed, self.state.metadata(completed))
+        return bool(recorded.equals(self.table_schema))
 
     @cached_property
     def _newest(self) -> tuple[Instant, CommitMetadata] | None:
