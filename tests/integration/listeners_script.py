@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import json
 import logging
@@ -14,37 +15,49 @@ LISTEN = "0A"
 
 
 def children(pid: int) -> list[int]:
-    """This process and everything below it."""
+    """This process and everything below it; threads and processes may end while they are looked at."""
     found = [pid]
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += children(int(child))
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                for child in (task / "children").read_text().split():
+                    found += children(int(child))
     return found
 
 
 def listeners() -> list[tuple[str, str, int]]:
     """Owner, address and port of each TCP socket that listens in this process or below it."""
-    found = []
+    found: set[tuple[str, str, int]] = set()
     for pid in children(os.getpid()):
-        command = Path(f"/proc/{pid}/cmdline").read_text()
-        owner = "java" if "java" in command.split("\0")[0] else "python"
-        # PySpark's own: it starts with the first task that runs Python, whoever asks for it.
-        owner = "pyspark.daemon" if "pyspark.daemon" in command else owner
-        inodes = set()
-        for entry in Path(f"/proc/{pid}/fd").iterdir():
-            try:
-                target = os.readlink(entry)
-            except OSError:
-                continue
-            inodes |= {target[8:-1]} if target.startswith("socket:[") else set()
-        # A kernel without IPv6 has no table for it.
-        for table in filter(Path.exists, map(Path, (f"/proc/{pid}/net/tcp", f"/proc/{pid}/net/tcp6"))):
-            for line in table.read_text().splitlines()[1:]:
-                fields = line.split()
-                if fields[3] == LISTEN and fields[9] in inodes:
-                    address, _, port = fields[1].partition(":")
-                    found.append((owner, readable(address), int(port, 16)))
-    return sorted(set(found))
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found |= listeners_of(pid)
+    return sorted(found)
+
+
+def listeners_of(pid: int) -> set[tuple[str, str, int]]:
+    """The same for one process."""
+    command = Path(f"/proc/{pid}/cmdline").read_text()
+    owner = "java" if "java" in command.split("\0")[0] else "python"
+    # PySpark's own: it starts with the first task that runs Python, whoever asks for it.
+    owner = "pyspark.daemon" if "pyspark.daemon" in command else owner
+    sockets, found = sockets_of(pid), set()
+    # A kernel without IPv6 has no table for it.
+    for table in filter(Path.exists, map(Path, (f"/proc/{pid}/net/tcp", f"/proc/{pid}/net/tcp6"))):
+        for line in table.read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == LISTEN and fields[9] in sockets:
+                address, _, port = fields[1].partition(":")
+                found.add((owner, readable(address), int(port, 16)))
+    return found
+
+
+def sockets_of(pid: int) -> set[str]:
+    """The inodes of a process's sockets."""
+    targets = []
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            targets.append(os.readlink(entry))
+    return {target[8:-1] for target in targets if target.startswith("socket:[")}
 
 
 def readable(address: str) -> str:
