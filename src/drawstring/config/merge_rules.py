@@ -73,6 +73,9 @@ def merge_rule(properties: Mapping[str, str], *, version: int) -> MergeRule:
     spec = rule.spec if rule.spec.ordering_fields else replace(rule.spec, ordering_fields=ordering)
     if spec.mode == EVENT_TIME and not spec.ordering_fields:
         spec = replace(spec, mode=COMMIT_TIME)
+    if version >= 8:
+        # Seen: the Hudi that writes version 8, and what it becomes in version 9, pass late deletes over.
+        spec = replace(spec, deletes_unordered=False)
     return replace(rule, spec=_with_merge_properties(spec, properties))
 
 

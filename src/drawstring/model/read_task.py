@@ -17,7 +17,7 @@ class MergeSpec:
     `meta_from_newer`: where an older record wins, the row still takes the five meta columns of the newer one (so
     does Hudi's partial-update payload, in the table versions that know payload classes).
     `deletes_unordered`: the ordering value of a delete counts for nothing: it deletes whatever stands, and any later
-    record is alive again (so do the payload classes that Hudi runs as such, in the same versions).
+    record is alive again (so do the payload classes that Hudi runs as such, in version 6).
     """
 
     mode: str

@@ -71,6 +71,8 @@ def test_merge_mode_is_inferred(version, properties, mode, partial):
 def test_payloads_that_hudi_runs_as_classes_let_every_delete_delete(payload, unordered):
     old = config(**{"hoodie.table.version": "6", "hoodie.compaction.payload.class": payload})
     assert old.merge.deletes_unordered is unordered
+    newer = config(**{"hoodie.table.version": "8", "hoodie.compaction.payload.class": payload})
+    assert newer.merge.deletes_unordered is False
 
 
 def test_delete_marker_comes_from_merge_properties():
