@@ -26,6 +26,7 @@ class Worker(val settings: WorkerSettings) {
     val builder = new ProcessBuilder(settings.python, "-m", "drawstring.spark.worker")
     builder.environment().put("PYTHONPATH", Worker.pythonPath(settings))
     builder.environment().put("PYTHONUNBUFFERED", "1")
+    Worker.allocation.foreach { case (name, value) => builder.environment().putIfAbsent(name, value) }
     builder.redirectError(ProcessBuilder.Redirect.INHERIT)
     try builder.start()
     catch { case error: IOException => throw BridgeErrors.workerNotStarted(settings.python, error) }
@@ -33,6 +34,15 @@ class Worker(val settings: WorkerSettings) {
 }
 
 object Worker {
+
+  /**
+   * Small pages, kept for a second: Arrow's allocator clears two megabytes for every little piece otherwise, which took
+   * half of the time of a merge plan. And no threads for linear algebra, which nobody does here.
+   */
+  private val allocation = Map(
+    "MIMALLOC_ALLOW_THP" -> "0",
+    "MIMALLOC_PURGE_DELAY" -> "1000",
+    "OPENBLAS_NUM_THREADS" -> "1")
 
   /** A package sent by the driver comes first, so that both ends run the same version. */
   def pythonPath(settings: WorkerSettings): String = {
