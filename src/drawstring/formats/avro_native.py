@@ -25,7 +25,7 @@ from typing import Any
 
 import pyarrow as pa
 
-BATCH_ROWS = 16_384
+BATCH_ROWS = 65_536
 _SHARED_MEMORY = "/dev/shm"
 _SYNC = os.urandom(16)
 _LOADING = threading.Lock()
