@@ -25,10 +25,10 @@ import pyarrow.parquet as pq
 import xxhash
 
 from drawstring.formats.hfile_writer import write_hfile
+from drawstring.schema.avro_arrow import avro_schema_from_arrow
 from drawstring.schema.meta_columns import META_COLUMNS
 
 FIRST, SECOND = "20260101000000000", "20260102000000000"
-_AVRO_TYPES = {"int32": "int", "int64": "long", "double": "double", "float": "float", "string": "string"}
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,14 @@ def copy_on_write(path: Path, shape: Shape, *, schema: pa.Schema | None = None) 
     return path
 
 
-def merge_on_read(path: Path, shape: Shape) -> Path:
-    """Make a merge-on-read table: base files, and in every file group an Avro log that updates some rows."""
+def merge_on_read(path: Path, shape: Shape, *, data: pa.Table | None = None) -> Path:
+    """Make a merge-on-read table: base files, and in every file group an Avro log that updates some rows.
+
+    `data` are the rows of one file, made by `rows_of` unless given.
+    """
     writer = _Writer(path, path.name, merge_on_read=True)
     writer.properties()
-    data = rows_of(shape)
+    data = rows_of(shape) if data is None else data
     _base_files(writer, shape, data)
     writer.commit(FIRST, avro_schema(data.schema))
     _log_files(writer, shape, data)
@@ -169,12 +172,11 @@ def rows_of(shape: Shape) -> pa.Table:
 
 def avro_schema(schema: pa.Schema) -> str:
     """The Avro schema that a commit records: data columns only, all nullable."""
-    fields = [_avro_field(item) for item in schema if item.name not in META_COLUMNS]
-    return json.dumps({"type": "record", "name": "bench", "namespace": "hoodie", "fields": fields})
+    return json.dumps(_avro(pa.schema([item for item in schema if item.name not in META_COLUMNS])))
 
 
-def _avro_field(item: pa.Field) -> dict[str, Any]:
-    return {"name": item.name, "type": ["null", _AVRO_TYPES[str(item.type)]], "default": None}
+def _avro(schema: pa.Schema) -> dict[str, Any]:
+    return avro_schema_from_arrow(schema, name="bench", namespace="hoodie")
 
 
 def _repeated(text: str, count: int) -> pa.Array:
@@ -221,8 +223,7 @@ def _spread(count: int, share: float) -> pa.Array:
 
 
 def _data_block(updated: pa.Table) -> bytes:
-    fields = [_avro_field(item) for item in updated.schema]
-    schema = {"type": "record", "name": "bench", "namespace": "hoodie", "fields": fields}
+    schema = _avro(updated.schema)
     parsed, content = fastavro.parse_schema(schema), io.BytesIO()
     content.write(struct.pack(">ii", 3, updated.num_rows))
     for record in updated.to_pylist():

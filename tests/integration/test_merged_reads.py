@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from datetime import date, datetime, timezone
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import Row
 
 import drawstring
 from benchmarks import tables
@@ -16,6 +19,7 @@ from tests.integration.plans import USE_V2
 pytestmark = pytest.mark.spark
 
 ROWS, FILES = 6000, 6
+UTC = timezone.utc
 READ_OPTIMISED = {"hoodie.datasource.query.type": "read_optimized"}
 
 
@@ -60,6 +64,63 @@ def arrow_rows(table: pa.Table) -> list[tuple]:
 def test_every_value_is_what_the_plain_read_gives(frame, expected):
     assert expected.num_rows == ROWS * FILES
     assert sorted_rows(frame.collect()) == arrow_rows(expected)
+
+
+@pytest.mark.parametrize("use_v2", ["true", "false"], ids=["v2", "v1"])
+def test_appended_rows_have_the_values_of_every_type(spark, tmp_path, use_v2):
+    folder = tmp_path / "typed"
+    folder.mkdir()
+    shape = Shape(1, 400, 3, updated=0.5)
+    written = _typed_rows(shape)
+    tables.merge_on_read(folder, shape, data=written)
+    frame = spark.read.format("hudi").option(USE_V2, use_v2).load(str(folder))
+    found = [row.asDict() for row in frame.orderBy("id").collect()]
+    assert sum(row["ts"] == 20 for row in found) == 200
+    for name in TYPED:
+        expected = [_as_spark(value) for value in written[name].to_pylist()]
+        assert [repr(_as_spark(row[name])) for row in found] == list(map(repr, expected)), name
+
+
+TYPED = {
+    "flag": ([True, False], pa.bool_()),
+    "small": ([-(2**31), 2**31 - 1, 0], pa.int32()),
+    "large": ([-(2**63), 2**63 - 1, 0], pa.int64()),
+    "single": ([1.5, -0.0, float("nan"), float("inf")], pa.float32()),
+    "double": ([1e300, -0.0, float("nan"), float("-inf")], pa.float64()),
+    "text": (["", "ä€😀", "plain", "x" * 300], pa.string()),
+    "bytes": ([b"", b"\x00\xff", b"abc"], pa.binary()),
+    "day": ([date(1582, 10, 4), date(1969, 12, 31), date(9999, 12, 31)], pa.date32()),
+    "at": (
+        [datetime(1500, 1, 1, 1, 2, 3, 4, UTC), datetime(2026, 1, 1, tzinfo=UTC)],
+        pa.timestamp("us", "UTC"),
+    ),
+    "wall": ([datetime(1500, 1, 1, 1, 2, 3, 4), datetime(2026, 1, 1)], pa.timestamp("us")),
+    "d9": ([Decimal("-9999999.99"), Decimal("0.01")], pa.decimal128(9, 2)),
+    "d18": ([Decimal("-9999999999999999.99"), Decimal("0.01")], pa.decimal128(18, 2)),
+    "d38": ([Decimal("-" + "9" * 36 + ".99"), Decimal("0.01")], pa.decimal128(38, 2)),
+    "list": ([[], [1, None, 3]], pa.list_(pa.int64())),
+    "struct": (
+        [{"a": None, "b": "x"}, {"a": 1, "b": ""}],
+        pa.struct([("a", pa.int32()), ("b", pa.string())]),
+    ),
+}
+"""Values of each type; every third row is null."""
+
+
+def _typed_rows(shape: Shape) -> pa.Table:
+    rows = tables.rows_of(shape)
+    for name, (values, arrow) in TYPED.items():
+        column = [values[(n // 3) % len(values)] if n % 3 else None for n in range(shape.rows_per_file)]
+        rows = rows.append_column(name, pa.array(column, arrow))
+    return rows
+
+
+def _as_spark(value):
+    if isinstance(value, dict):
+        return Row(**value)
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None)
+    return bytes(value) if isinstance(value, bytearray) else value
 
 
 def test_counting_gives_as_many_rows_as_reading(frame, expected, spark, path):

@@ -51,10 +51,13 @@ object DictionaryTexts {
     field.flatMap(found => Option(found.get(vector).asInstanceOf[Dictionary]))
 }
 
-class DictionaryVector(from: WritableColumnVector, texts: DictionaryTexts) extends CastVector(from, from.dataType()) {
+final class DictionaryVector(val from: WritableColumnVector, texts: DictionaryTexts) extends CastVector(from, from.dataType()) {
   private val ids = from.getDictionaryIds
 
-  override def getUTF8String(row: Int): UTF8String = if (from.isNullAt(row)) null else texts(ids.getDictId(row))
+  override def getUTF8String(row: Int): UTF8String = if (from.isNullAt(row)) null else textAt(row)
+
+  /** The text of a row that is not null. */
+  def textAt(row: Int): UTF8String = texts(ids.getDictId(row))
 }
 
 /** A base file whose dictionary texts are made once. */

@@ -77,10 +77,32 @@ class HiddenRows(val count: Long, bits: Array[Byte]) {
 
   def visible: Int = java.lang.Math.toIntExact(count - hidden.cardinality())
 
-  def contains(row: Int): Boolean = hidden.get(row)
+  /** Which of `count` rows from `first` on are visible, counted from `first`; null for all of them. */
+  def visibleFrom(first: Int, count: Int): Array[Int] = {
+    val end = first + count
+    var next = hidden.nextSetBit(first)
+    if (next < 0 || next >= end) return null
+    val rows = new Array[Int](count)
+    var found = 0
+    var row = first
+    while (row < end) {
+      val stop = if (next < 0 || next > end) end else next
+      while (row < stop) { rows(found) = row - first; found += 1; row += 1 }
+      row += 1
+      next = hidden.nextSetBit(row)
+    }
+    java.util.Arrays.copyOf(rows, found)
+  }
 
-  /** Whether any row from `first` to `last` is hidden. */
-  def meets(first: Int, last: Int): Boolean = {
+  /** Which of `count` rows at these rising positions are visible; null for all of them. */
+  def visibleAt(positions: ColumnVector, count: Int): Array[Int] =
+    if (count == 0 || !meets(positions.getLong(0).toInt, positions.getLong(count - 1).toInt)) null
+    else {
+      val rows = (0 until count).iterator.filterNot(row => hidden.get(positions.getLong(row).toInt)).toArray
+      if (rows.length == count) null else rows
+    }
+
+  private def meets(first: Int, last: Int): Boolean = {
     val next = hidden.nextSetBit(first)
     next >= 0 && next <= last
   }
@@ -95,6 +117,7 @@ class MergedReader(base: PartitionReader[ColumnarBatch], call: WorkerCall, posit
     extends PartitionReader[ColumnarBatch] {
   private lazy val hidden = call.hiddenRows()
   private lazy val appended = new ArrowBatches(call)
+  private val copies = new AppendedRows
   private var inBase = true
   private var read = 0
   private var current: ColumnarBatch = _
@@ -105,7 +128,7 @@ class MergedReader(base: PartitionReader[ColumnarBatch], call: WorkerCall, posit
       else if (showVisible(base.get())) return true
     }
     val more = appended.next()
-    if (more) current = SelectedVector.batch(columnsOf(appended.get), null, appended.get.numRows())
+    if (more) current = SelectedVector.all(copied(appended.get), appended.get.numRows())
     more
   }
 
@@ -115,11 +138,14 @@ class MergedReader(base: PartitionReader[ColumnarBatch], call: WorkerCall, posit
     try base.close()
     finally if (inBase) call.close() else appended.close()
 
+  private def copied(batch: ColumnarBatch): Array[ColumnVector] = copies.copied(columnsOf(batch), batch.numRows())
+
   /** Sets `current` to the visible rows of `batch`; false when none is left. */
   private def showVisible(batch: ColumnarBatch): Boolean = {
     val columns = columnsOf(batch).take(if (positioned) batch.numCols() - 1 else batch.numCols())
     val rows = visibleRows(batch)
-    current = SelectedVector.batch(columns, rows, if (rows == null) batch.numRows() else rows.length)
+    current =
+      if (rows == null) SelectedVector.all(columns, batch.numRows()) else SelectedVector.batch(columns, rows, rows.length)
     current.numRows() > 0
   }
 
@@ -130,26 +156,8 @@ class MergedReader(base: PartitionReader[ColumnarBatch], call: WorkerCall, posit
     val count = batch.numRows()
     val first = read
     read += count
-    if (count == 0) null
-    else if (!positioned) kept(count, first, first + count - 1, first + _)
-    else {
-      val positions = batch.column(batch.numCols() - 1)
-      kept(count, positions.getLong(0).toInt, positions.getLong(count - 1).toInt, positions.getLong(_).toInt)
-    }
+    if (positioned) hidden.visibleAt(batch.column(batch.numCols() - 1), count) else hidden.visibleFrom(first, count)
   }
-
-  private def kept(count: Int, first: Int, last: Int, position: Int => Int): Array[Int] =
-    if (!hidden.meets(first, last)) null
-    else {
-      val rows = new Array[Int](count)
-      var found = 0
-      var row = 0
-      while (row < count) {
-        if (!hidden.contains(position(row))) { rows(found) = row; found += 1 }
-        row += 1
-      }
-      if (found == count) null else java.util.Arrays.copyOf(rows, found)
-    }
 }
 
 /** An Arrow vector that belongs to its stream: Spark closes vectors after each batch, the stream fills them again. */
