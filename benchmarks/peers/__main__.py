@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.peers.engines import ENGINES, QUESTIONS
@@ -30,16 +31,38 @@ def main() -> int:
     parser.add_argument("--table", type=Path, help="an existing table of Apache Hudi's to read instead")
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--engines", nargs="*", default=[*HUDI_ENGINES, "iceberg", "delta", "paimon"])
+    parser.add_argument("--turns", type=int, default=3, help="processes per engine and question")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    figures: Figures = {}
-    for name in arguments.engines:
-        place = _place(arguments, name)
-        figures[name] = {question: _run(name, question, place, arguments.rows) for question in QUESTIONS}
-        print(f"{name}: {figures[name]}", flush=True)
+    places = {name: _place(arguments, name) for name in arguments.engines}
+    figures = _medians([_turn(places, arguments.rows) for _ in range(arguments.turns)])
     print(_report(figures))
     (arguments.folder / "figures.json").write_text(json.dumps(figures, indent=1), encoding="utf-8")
     return 0
+
+
+def _turn(places: dict[str, Path], rows: int) -> Figures:
+    """Ask every engine every question once: while the machine is slow it is slow for all of them."""
+    turn: Figures = {name: {} for name in places}
+    for question in QUESTIONS:
+        for name, place in places.items():
+            turn[name][question] = _run(name, question, place, rows)
+            print(f"{name}, {question}: {turn[name][question]}", flush=True)
+    return turn
+
+
+def _medians(turns: list[Figures]) -> Figures:
+    return {
+        name: {
+            question: {
+                when: median(turn[name][question][when] for turn in turns)
+                for when, seconds in answers.items()
+                if isinstance(seconds, float)
+            }
+            for question, answers in questions.items()
+        }
+        for name, questions in turns[0].items()
+    }
 
 
 def _place(arguments: argparse.Namespace, name: str) -> Path:
