@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import pyarrow as pa
 
@@ -59,11 +60,11 @@ class FileSkipping:
         is_kept = [each.group.partition_path in partitions for each in slices]
         reasons = {BY_PARTITION_STATS: is_kept.count(False)}
         indexed = self._indexed(partitions, columns, any(each.log_files for each in slices))
-        decide = decider(predicate)
+        decide, by_path = decider(predicate), self._path_facts(predicate)
         if indexed:
             for position, each in enumerate(slices):
                 if is_kept[position]:
-                    is_kept[position] = True in decide(self._facts(each, indexed, {}))
+                    is_kept[position] = True in decide(self._facts(each, by_path, indexed, {}))
         reasons[BY_COLUMN_STATS] = is_kept.count(False) - reasons[BY_PARTITION_STATS]
         open_questions = [
             position
@@ -73,7 +74,7 @@ class FileSkipping:
         if 0 < len(open_questions) <= self.max_footers:
             footers = self._footers([slices[position] for position in open_questions], columns)
             for position in open_questions:
-                is_kept[position] = True in decide(self._facts(slices[position], indexed, footers))
+                is_kept[position] = True in decide(self._facts(slices[position], by_path, indexed, footers))
             reasons[BY_FOOTER] = is_kept.count(False) - sum(reasons.values())
         return Pruned(tuple(is_kept), {why: count for why, count in reasons.items() if count})
 
@@ -103,15 +104,26 @@ class FileSkipping:
             return {}
         return self.column_stats.statistics(columns, partitions, find_empty=has_logs)
 
+    def _path_facts(self, predicate: Predicate) -> Callable[[str], Facts | None]:
+        """What partition paths tell of the predicate's columns; None where that is nothing, which is told once."""
+        asked = columns_of(predicate)
+
+        def facts(path: str) -> Facts | None:
+            found = self.partition_facts(path)
+            return found if any(found(column) is not None for column in asked) else None
+
+        return cache(facts)
+
     def _facts(
         self,
         found: FileSlice,
+        path_facts: Callable[[str], Facts | None],
         indexed: Mapping[FileKey, FileStatistics],
         footers: Mapping[str, FileStatistics],
     ) -> Facts:
         """What is known of a slice: by its partition's path, else by its files."""
         partition = found.group.partition_path
-        by_path = self.partition_facts(partition)
+        by_path = path_facts(partition)
         files: list[FileStatistics | None] = []
         if found.base_file is not None:
             from_index = indexed.get((partition, found.base_file.name))
@@ -146,8 +158,8 @@ class FileSkipping:
         return footer_statistics(self.storage, paths, columns)
 
 
-def _first_of(facts: Facts, others: Facts) -> Facts:
-    return lambda column: facts(column) or others(column)
+def _first_of(facts: Facts | None, others: Facts) -> Facts:
+    return others if facts is None else lambda column: facts(column) or others(column)
 
 
 def _has_bounds(arrow: pa.DataType) -> bool:

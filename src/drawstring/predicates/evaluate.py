@@ -102,10 +102,13 @@ def _combined(
 ) -> Decide:
     first, *others = map(decider, parts)
     known: dict[tuple[Outcomes, Outcomes], Outcomes] = {}
+    settled: Outcomes = frozenset({combine is _or})
 
     def decide(facts: Facts) -> Outcomes:
         outcomes = first(facts)
         for other in others:
+            if outcomes == settled:
+                break
             pair = (outcomes, other(facts))
             if pair not in known:
                 known[pair] = frozenset(combine(left, right) for left, right in product(*pair))
@@ -186,29 +189,40 @@ def _comparison(predicate: Comparison, literal: Any) -> Callable[[ColumnFacts], 
     if literal is None:
         return _null_outcomes if op == "<=>" else lambda _: _ONLY_NULL
     if op == "<=>":
-        return lambda known: frozenset(map(bool, _compared("=", literal, known)))
+        equal = _ability("=", literal)
+        return lambda known: frozenset(map(bool, _with_nulls(known, *equal(known))))
     positive = {"!=": "=", ">": "<=", ">=": "<"}.get(op)
+    can_be = _ability(positive or op, literal)
     if positive is not None:
-        return lambda known: _NEGATED[_compared(positive, literal, known)]
-    return lambda known: _compared(op, literal, known)
+        return lambda known: _NEGATED[_with_nulls(known, *can_be(known))]
+    return lambda known: _with_nulls(known, *can_be(known))
 
 
-def _compared(op: str, literal: Any, known: ColumnFacts) -> Outcomes:
-    return _with_nulls(known, *_can_be(op, literal, known))
+Ability = Callable[[ColumnFacts], tuple[bool, bool]]
+"""Whether a value within the bounds can compare true, and whether it can compare false."""
 
 
-def _can_be(op: str, literal: Any, known: ColumnFacts) -> tuple[bool, bool]:
-    """Whether a value within the bounds can compare true, and whether it can compare false."""
+def _ability(op: str, literal: Any) -> Ability:
     if is_nan(literal) or not _orders_alike(literal):
-        return True, True
-    lower, upper = _bounds_for(literal, known)
-    if op == "=":
-        outside = (lower is not None and literal < lower) or (upper is not None and literal > upper)
-        only_it = lower is not None and upper is not None and lower == literal == upper
-        return not outside, not only_it
-    if op == "<":
-        return not (lower is not None and lower >= literal), not (upper is not None and upper < literal)
-    return not (lower is not None and lower > literal), not (upper is not None and upper <= literal)
+        return lambda _: (True, True)
+    compare = {"=": _can_equal, "<": _can_be_less}.get(op, _can_be_at_most)
+    if isinstance(literal, float):
+        return lambda known: compare(literal, *_bounds_for(literal, known))
+    return lambda known: compare(literal, known.lower, known.upper)
+
+
+def _can_equal(literal: Any, lower: Any, upper: Any) -> tuple[bool, bool]:
+    outside = (lower is not None and literal < lower) or (upper is not None and literal > upper)
+    only_it = lower is not None and upper is not None and lower == literal == upper
+    return not outside, not only_it
+
+
+def _can_be_less(literal: Any, lower: Any, upper: Any) -> tuple[bool, bool]:
+    return lower is None or not lower >= literal, upper is None or not upper < literal
+
+
+def _can_be_at_most(literal: Any, lower: Any, upper: Any) -> tuple[bool, bool]:
+    return lower is None or not lower > literal, upper is None or not upper <= literal
 
 
 def _bounds_for(literal: Any, known: ColumnFacts) -> tuple[Any, Any]:
@@ -234,13 +248,13 @@ def _orders_alike(literal: Any) -> bool:
 
 
 def _membership(values: list[Any]) -> Callable[[ColumnFacts], Outcomes]:
-    present = [value for value in values if value is not None]
+    equals = [_ability("=", value) for value in values if value is not None]
 
     def decide(known: ColumnFacts) -> Outcomes:
-        abilities = [_can_be("=", value, known) for value in present]
+        abilities = [equal(known) for equal in equals]
         can_miss = all(able for _, able in abilities)
         outcomes = _with_nulls(known, any(able for able, _ in abilities), can_miss)
-        if len(present) == len(values):
+        if len(equals) == len(values):
             return outcomes
         return frozenset(None if outcome is False else outcome for outcome in outcomes)
 
