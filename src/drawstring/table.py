@@ -151,9 +151,14 @@ class Table:
     def inspect(self, as_of: Moment | None = None) -> TableReport:
         """Look at the table from above: timeline, file slices, schema history, indexes; as values."""
         snapshot = self.snapshot(as_of)
-        slices = (found for partition in snapshot.partitions() for found in snapshot.slices(partition))
-        reader = TimelineReader(self.storage, self.config)
-        return table_report(reader, timeline=snapshot.state.timeline, slices=slices)
+        partitions, view = snapshot.partitions(), snapshot.state.view(snapshot.max_instant)
+        return table_report(
+            TimelineReader(self.storage, self.config),
+            timeline=snapshot.state.timeline,
+            slices=(found for partition in partitions for found in snapshot.slices(partition)),
+            older=(found for partition in partitions for found in view.older_slices(partition)),
+            as_of=snapshot.max_instant,
+        )
 
     def explain(
         self,

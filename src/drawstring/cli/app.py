@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from drawstring import errors
 from drawstring.cli import doctor as doctor_checks
@@ -27,6 +29,8 @@ app = typer.Typer(
     help="Look at Apache Hudi tables, and at what drawstring needs to read and write them.",
     no_args_is_help=True,
     add_completion=False,
+    # Values of variables may be credentials.
+    pretty_exceptions_show_locals=False,
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables for people.")]
@@ -58,8 +62,10 @@ def inspect(
     path: TablePath,
     as_json: AsJson = False,
     as_of: AsOf = None,
-    files: Annotated[int, typer.Option(help="How many file groups to show; 0 for all.")] = 20,
-    instants: Annotated[int, typer.Option(help="How many of the newest instants to show; 0 for all.")] = 20,
+    files: Annotated[int, typer.Option(min=0, help="How many file groups to show; 0 for all.")] = 20,
+    instants: Annotated[
+        int, typer.Option(min=0, help="How many of the newest instants to show; 0 for all.")
+    ] = 20,
 ) -> None:
     """Show a table: its timeline, file groups and slices with sizes, schema history and indexes."""
     from drawstring.table import open_table
@@ -80,7 +86,7 @@ def plan(
     select: Annotated[str | None, typer.Option("--select", help="Columns, separated by commas.")] = None,
     as_of: AsOf = None,
     as_json: AsJson = False,
-    files: Annotated[int, typer.Option(help="How many tasks to show; 0 for all.")] = 20,
+    files: Annotated[int, typer.Option(min=0, help="How many tasks to show; 0 for all.")] = 20,
 ) -> None:
     """Show what a scan would read, what it would skip, and why."""
     from drawstring.table import open_table
@@ -95,11 +101,18 @@ def plan(
 
 def main() -> None:
     """Run the command line; drawstring's errors become one clear message and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets an escape instead of a traceback.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except errors.DrawstringError as error:
         Console(stderr=True).print(render.error(error))
         sys.exit(exit_code(error))
+    except OSError as error:
+        Console(stderr=True).print(Text(f"{type(error).__name__}: {error}", style="red"))
+        sys.exit(1)
 
 
 def exit_code(error: errors.DrawstringError) -> int:

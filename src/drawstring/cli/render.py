@@ -1,9 +1,13 @@
-"""Reports as rich renderables."""
+"""Reports as rich renderables.
+
+What a table holds (names, paths, values) is never handed over as text with markup: a partition called `[red]`
+is shown as it is.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rich.console import Group, RenderableType
 from rich.panel import Panel
@@ -12,25 +16,32 @@ from rich.text import Text
 
 from drawstring.cli.doctor import Finding
 from drawstring.errors import DrawstringError
-from drawstring.inspection import PlanReport, TableReport
+from drawstring.inspection import PlanReport, SliceReport, TableReport
+from drawstring.inspection.plan_report import REASONS
+from drawstring.inspection.text import counted, names, printable
 
 Item = TypeVar("Item")
 
-_MARKS = {"ok": "[green]✓[/]", "note": "[yellow]•[/]", "missing": "[red]✗[/]"}
+_MARKS = {"ok": ("✓", "green"), "note": ("•", "yellow"), "missing": ("✗", "red")}
+_KINDS = {"plain": "green", "merged": "yellow", "logs": "magenta"}
+_STATES = {"completed": "green", "inflight": "yellow", "requested": "yellow"}
+_CHANGES = {"added": "green", "dropped": "red", "renamed": "cyan", "changed": "yellow"}
+_MOST_CHANGES = 50
 
 
 def findings(found: Iterable[Finding]) -> RenderableType:
     """The doctor's findings."""
     table = _table("", "what", "found", "to do")
     for finding in found:
-        table.add_row(_MARKS[finding.status], finding.name, finding.found, finding.advice)
+        _row(table, Text(*_MARKS[finding.status]), finding.name, finding.found, finding.advice)
     return table
 
 
 def error(raised: DrawstringError) -> RenderableType:
     """An error as a panel: what is wrong on top, its facts below."""
-    facts = "\n".join(f"{name} = {value}" for name, value in raised.fields.items())
-    body = Text(raised.message) if not facts else Group(Text(raised.message), Text("\n" + facts, style="dim"))
+    facts = "\n".join(printable(f"{name} = {value}") for name, value in raised.fields.items())
+    message = Text("\n".join(map(printable, raised.message.splitlines())))
+    body = message if not facts else Group(message, Text("\n" + facts, style="dim"))
     return Panel(
         body, title=f"{type(raised).__name__}: {raised.condition}", border_style="red", title_align="left"
     )
@@ -46,18 +57,10 @@ def size(count: int) -> str:
     return f"{value:.1f} TB"
 
 
-def _table(*columns: str, title: str | None = None, **options: Any) -> Table:
-    table = Table(
-        *columns, title=title, title_justify="left", box=None, header_style="bold", pad_edge=False, **options
-    )
-    for column in table.columns:
-        column.overflow = "fold"
-    return table
-
-
 def table_report(report: TableReport, *, files: int, instants: int) -> RenderableType:
     """A table from above."""
-    parts: list[RenderableType] = [_facts(f"{report.name}  [dim]{report.path}[/]", report.facts())]
+    title = Text.assemble(printable(report.name), "  ", (printable(report.path), "dim"))
+    parts: list[RenderableType] = [_facts(title, report.facts())]
     parts += [_timeline(report, instants), _slices(report, files)]
     if report.schema_history:
         parts.append(_schema_history(report))
@@ -68,79 +71,103 @@ def table_report(report: TableReport, *, files: int, instants: int) -> Renderabl
 
 def plan_report(report: PlanReport, *, files: int) -> RenderableType:
     """What a scan reads and skips."""
-    read = _table("partition", "file group", "kind", "base file", "logs", "size", "rows", title="Read")
+    read = _table("partition", "file group", "instant", "kind", "logs", "size", "rows")
     for task in _first(report.tasks, files):
-        rows = "" if task.rows is None else f"{task.rows:,}"
-        base, kind = task.base_file or "[dim]none[/]", _KINDS.get(task.kind, task.kind)
-        read.add_row(task.partition, task.file_id, kind, base, str(task.log_files), size(task.bytes), rows)
-    skipped = _table("reason", "file slices", title="Skipped")
+        kind = Text(printable(task.kind), _KINDS.get(task.kind, ""))
+        logs, rows = str(task.log_files or ""), "" if task.rows is None else f"{task.rows:,}"
+        _row(read, task.partition, task.file_id, task.base_instant, kind, logs, size(task.bytes), rows)
+    skipped = _table("reason", "file slices", "size", "why")
     for group in report.skipped:
-        skipped.add_row(group.reason, f"{group.slices:,}")
-    parts = [
-        _facts(f"Scan of [dim]{report.path}[/]", report.facts()),
+        _row(skipped, group.reason, f"{group.slices:,}", size(group.bytes), REASONS.get(group.reason, ""))
+    title = Text.assemble("Scan of ", (printable(report.path), "dim"))
+    more = _more(len(report.tasks), files)
+    return Group(
+        _facts(title, report.facts()),
         "",
-        read,
-        _more(len(report.tasks), files),
-    ]
-    return Group(*parts, "", skipped if report.skipped else "Nothing is skipped.")
+        _titled("Read", read, *more) if report.tasks else "Nothing is read.",
+        "",
+        _titled("Skipped", skipped) if report.skipped else "Nothing is skipped.",
+    )
 
 
-_KINDS = {"plain": "[green]plain[/]", "merged": "[yellow]merged[/]", "logs": "[magenta]logs[/]"}
-_STATES = {
-    "completed": "[green]completed[/]",
-    "inflight": "[yellow]inflight[/]",
-    "requested": "[yellow]requested[/]",
-}
-_CHANGES = {"added": "green", "dropped": "red", "renamed": "cyan", "changed": "yellow"}
+def _table(*columns: str) -> Table:
+    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+    for column in table.columns:
+        column.overflow = "fold"
+    return table
 
 
-def _facts(title: str, facts: dict[str, str]) -> RenderableType:
+def _titled(title: str, *parts: RenderableType) -> RenderableType:
+    return Group(Text(title, style="italic"), *parts)
+
+
+def _row(table: Table, *cells: str | Text) -> None:
+    table.add_row(*(Text(printable(cell)) if isinstance(cell, str) else cell for cell in cells))
+
+
+def _facts(title: Text, facts: dict[str, str]) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     for name, value in facts.items():
-        table.add_row(Text(name, style="bold"), value)
+        _row(table, Text(name, style="bold"), value)
     return Panel(table, title=title, title_align="left", expand=False)
 
 
 def _timeline(report: TableReport, most: int) -> RenderableType:
+    if not report.instants:
+        return "Timeline: no instant yet."
     columns = ("instant", "completed", "action", "state", "operation", "files", "rows", "deleted", "size")
-    table = _table(*columns, title=f"Timeline ({len(report.instants)} instants)")
-    shown = report.instants[-most:] if most else report.instants
-    for instant in shown:
-        state = _STATES.get(instant.state, instant.state)
+    title, table = f"Timeline ({counted(len(report.instants), 'active instant')})", _table(*columns)
+    for instant in report.instants[-most:] if most else report.instants:
+        state = Text(printable(instant.state), _STATES.get(instant.state, ""))
         counts = [f"{n:,}" if n else "" for n in (instant.files, instant.rows_written, instant.rows_deleted)]
         written = size(instant.bytes_written) if instant.bytes_written else ""
         identity = (instant.requested_time, instant.completion_time or "", instant.action, state)
-        table.add_row(*identity, instant.operation.lower(), *counts, written)
-    return table
+        _row(table, *identity, instant.operation.lower(), *counts, written)
+    return _titled(title, table, *_more(len(report.instants), most, "earlier"))
 
 
 def _slices(report: TableReport, most: int) -> RenderableType:
-    table = _table("partition", "file group", "base instant", "base", "logs", "log size", title="File slices")
+    if not report.slices:
+        return "File slices: none."
+    older: dict[tuple[str, str], list[SliceReport]] = {}
+    for item in report.older_slices:
+        older.setdefault((item.partition, item.file_id), []).append(item)
+    columns = ("partition", "file group", "base instant", "base", "logs", "log size", "older slices")
+    table = _table(*columns)
     for item in _first(report.slices, most):
-        base = size(item.base_bytes) if item.base_file else "[dim]none[/]"
+        base = size(item.base_bytes) if item.base_file else Text("none", "dim")
         logs = (str(item.log_files), size(item.log_bytes)) if item.log_files else ("", "")
-        table.add_row(item.partition, item.file_id, item.base_instant, base, *logs)
-    return Group(table, _more(len(report.slices), most))
+        before = _older(older.get((item.partition, item.file_id), []))
+        _row(table, item.partition, item.file_id, item.base_instant, base, *logs, before)
+    return _titled("File slices", table, *_more(len(report.slices), most))
+
+
+def _older(slices: list[SliceReport]) -> str:
+    total = sum(item.base_bytes + item.log_bytes for item in slices)
+    return f"{len(slices):,} ({size(total)})" if slices else ""
 
 
 def _schema_history(report: TableReport) -> RenderableType:
-    table = _table("instant", "change", title="Schema history")
+    table = _table("instant", "change")
     for entry in report.schema_history:
-        lines = [Text(str(change), style=_CHANGES[change.kind]) for change in entry.changes]
-        table.add_row(entry.instant, Text("\n").join(lines))
-    return table
+        shown = entry.changes[:_MOST_CHANGES]
+        lines = [Text(printable(str(change)), style=_CHANGES[change.kind]) for change in shown]
+        if len(entry.changes) > len(shown):
+            lines.append(Text(f"… and {len(entry.changes) - len(shown):,} more", style="dim"))
+        _row(table, entry.instant, Text("\n").join(lines))
+    return _titled("Schema history", table)
 
 
 def _indexes(report: TableReport) -> RenderableType:
-    table = _table("index", "kind", "columns", title="Indexes (metadata table)")
+    table = _table("index", "kind", "columns")
     for index in report.indexes:
-        table.add_row(index.name, index.kind, ", ".join(index.columns))
-    return table
+        _row(table, index.name, index.kind, names(index.columns))
+    return _titled("Indexes (metadata table)", table)
 
 
 def _first(items: tuple[Item, ...], most: int) -> tuple[Item, ...]:
     return items[:most] if most else items
 
 
-def _more(count: int, most: int) -> RenderableType:
-    return f"[dim]… and {count - most:,} more[/]" if most and count > most else ""
+def _more(count: int, most: int, what: str = "more") -> list[RenderableType]:
+    return [Text(f"… and {count - most:,} {what}", style="dim")] if most and count > most else []

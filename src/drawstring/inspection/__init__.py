@@ -1,6 +1,6 @@
 """What a table looks like from above, as values: for the command line, for notebooks, for programs."""
 
-from drawstring.inspection.plan_report import PlanReport, SkippedGroup, TaskReport
+from drawstring.inspection.plan_report import PlanReport, SkippedGroup, SkippedSlice, TaskReport
 from drawstring.inspection.table_report import (
     FieldChange,
     IndexReport,
@@ -17,6 +17,7 @@ __all__ = [
     "PlanReport",
     "SchemaChange",
     "SkippedGroup",
+    "SkippedSlice",
     "SliceReport",
     "TableReport",
     "TaskReport",

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from drawstring.config.table_config import INDEX_DEFINITIONS, TableConfig
-from drawstring.inspection.plan_report import PlanReport, SkippedGroup, TaskReport
+from drawstring.inspection.plan_report import PlanReport, SkippedGroup, SkippedSlice, TaskReport
 from drawstring.inspection.schema_diff import Node, nodes, schema_changes
 from drawstring.inspection.table_report import (
     IndexReport,
@@ -21,7 +21,7 @@ from drawstring.model.commit_metadata import SERVICE_OPERATIONS, CommitMetadata
 from drawstring.model.file_group import FileSlice
 from drawstring.model.instant import WRITE_ACTIONS, Instant
 from drawstring.model.read_task import ReadTask
-from drawstring.planning.scan import Scan
+from drawstring.planning.scan import Scan, SkipReport
 from drawstring.schema.internal_schema import parse_internal_schema
 from drawstring.schema.table_schema import table_schema_from_avro
 from drawstring.storage.base import Storage
@@ -38,8 +38,15 @@ _METADATA_KINDS = {
 }
 
 
-def table_report(reader: TimelineReader, *, timeline: Timeline, slices: Iterable[FileSlice]) -> TableReport:
-    """Report on the table behind `reader` as `timeline` and `slices` show it."""
+def table_report(
+    reader: TimelineReader,
+    *,
+    timeline: Timeline,
+    slices: Iterable[FileSlice],
+    older: Iterable[FileSlice] = (),
+    as_of: str | None = None,
+) -> TableReport:
+    """Report on the table behind `reader` as `timeline` and slices show it, now or `as_of` an instant."""
     config = reader.config
     return TableReport(
         path=reader.storage.root,
@@ -50,18 +57,29 @@ def table_report(reader: TimelineReader, *, timeline: Timeline, slices: Iterable
         partition_fields=config.partition_fields,
         ordering_fields=config.ordering_fields,
         merge_mode=config.merge.mode,
-        instants=tuple(_instant_report(reader, instant) for instant in timeline.ascending_instants),
-        slices=tuple(SliceReport.of(visible) for visible in slices),
-        schema_history=tuple(schema_history(reader, timeline)),
+        instants=tuple(
+            _instant_report(reader, instant)
+            for instant in timeline.ascending_instants
+            if as_of is None or instant.requested_time <= as_of
+        ),
+        slices=tuple(map(SliceReport.of, slices)),
+        older_slices=tuple(map(SliceReport.of, older)),
+        schema_history=tuple(schema_history(reader, timeline, as_of)),
         indexes=tuple(indexes(reader.storage, config)),
         settings_changed=are_settings_changed(reader.storage),
+        as_of=as_of,
     )
 
 
-def schema_history(reader: TimelineReader, timeline: Timeline) -> Iterator[SchemaChange]:
-    """How the schema changed, commit by commit, over the active timeline."""
+def schema_history(
+    reader: TimelineReader, timeline: Timeline, as_of: str | None = None
+) -> Iterator[SchemaChange]:
+    """How the schema changed, commit by commit, over the active timeline; before any commit, as created."""
     before: tuple[Node, ...] = ()
-    for instant in timeline.completed_writes:
+    created = reader.config.create_schema
+    if created and not timeline.completed_writes:
+        yield SchemaChange("created", schema_changes(before, nodes(table_schema_from_avro(created))))
+    for instant in timeline.writes_until(as_of):
         commit = reader.commit_metadata(instant)
         after = None if commit.operation in SERVICE_OPERATIONS else _commit_nodes(commit)
         if after is None:
@@ -124,10 +142,19 @@ def plan_report(scan: Scan, *, path: str, where: str | None, instant: str | None
         where=where,
         columns=tuple(plan.schema.names),
         tasks=tuple(_task_report(task) for task in plan.tasks),
-        skipped=tuple(SkippedGroup(reason, count) for reason, count in sorted(plan.skipped.reasons.items())),
+        skipped=tuple(_skipped_groups(plan.skipped)),
+        skipped_slices=tuple(
+            SkippedSlice(found.group.partition_path, found.group.file_id, reason, found.size)
+            for found, reason in plan.skipped.left_out
+        ),
         bytes_skipped=plan.skipped.bytes_skipped,
         planning_seconds=seconds,
     )
+
+
+def _skipped_groups(skipped: SkipReport) -> Iterator[SkippedGroup]:
+    for reason, count in sorted(skipped.reasons.items()):
+        yield SkippedGroup(reason, count, sum(found.size for found, why in skipped.left_out if why == reason))
 
 
 def _task_report(task: ReadTask) -> TaskReport:
@@ -140,6 +167,7 @@ def _task_report(task: ReadTask) -> TaskReport:
         log_files=len(found.log_files),
         bytes=found.size,
         rows=task.row_count,
+        base_instant=found.base_instant,
     )
 
 

@@ -7,12 +7,14 @@ from html import escape
 from itertools import islice
 from typing import Any
 
+from drawstring.inspection.text import printable
+
 _MOST_ROWS = 200
 
 
 def document(title: str, *parts: str) -> str:
     """A titled block of parts; empty parts vanish."""
-    return f"<div><h4>{escape(title)}</h4>{''.join(parts)}</div>"
+    return f"<div><h4>{escape(printable(title))}</h4>{''.join(parts)}</div>"
 
 
 def grid(title: str, columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
@@ -31,4 +33,4 @@ def grid(title: str, columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> s
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return escape(", ".join(map(str, value)) if isinstance(value, tuple) else str(value))
+    return escape(printable(", ".join(map(str, value)) if isinstance(value, tuple) else str(value)))

@@ -6,6 +6,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from drawstring.inspection.html import document, grid
+from drawstring.inspection.text import counted, names
+
+REASONS = {
+    "partition": "the partition's path rules the condition out",
+    "partition statistics": "bounds of the whole partition, kept in the metadata table",
+    "column statistics": "bounds of the files' columns, kept in the metadata table",
+    "footer": "bounds in the Parquet footers",
+}
+"""What each reason to skip a slice means, for people."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +28,7 @@ class TaskReport:
     log_files: int
     bytes: int
     rows: int | None = None
+    base_instant: str = ""
 
 
 @dataclass(frozen=True)
@@ -27,6 +37,17 @@ class SkippedGroup:
 
     reason: str
     slices: int
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class SkippedSlice:
+    """One slice that would not be read, and why."""
+
+    partition: str
+    file_id: str
+    reason: str
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -39,6 +60,7 @@ class PlanReport:
     columns: tuple[str, ...]
     tasks: tuple[TaskReport, ...] = ()
     skipped: tuple[SkippedGroup, ...] = ()
+    skipped_slices: tuple[SkippedSlice, ...] = ()
     bytes_skipped: int = 0
     planning_seconds: float = 0.0
 
@@ -62,9 +84,9 @@ class PlanReport:
         return {
             "as of": self.instant or "no commit yet",
             "where": self.where or "everything",
-            "columns": ", ".join(self.columns),
-            "reads": f"{len(self.tasks):,} file slices, {self.bytes:,} bytes",
-            "skips": f"{self.slices_skipped:,} file slices, {self.bytes_skipped:,} bytes",
+            "columns": names(self.columns),
+            "reads": f"{counted(len(self.tasks), 'file slice')}, {counted(self.bytes, 'byte')}",
+            "skips": f"{counted(self.slices_skipped, 'file slice')}, {counted(self.bytes_skipped, 'byte')}",
             "planned in": f"{self.planning_seconds * 1000:.1f} ms",
         }
 
@@ -78,7 +100,7 @@ class PlanReport:
             grid("Read", TaskReport.__dataclass_fields__, (asdict(task).values() for task in self.tasks)),
             grid(
                 "Skipped",
-                SkippedGroup.__dataclass_fields__,
-                (asdict(group).values() for group in self.skipped),
+                (*SkippedGroup.__dataclass_fields__, "why"),
+                ((*asdict(group).values(), REASONS.get(group.reason, "")) for group in self.skipped),
             ),
         )

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from drawstring.inspection.html import document, grid
+from drawstring.inspection.text import counted, names
 from drawstring.model.file_group import FileSlice
 
 
@@ -27,7 +28,7 @@ class InstantReport:
 
 @dataclass(frozen=True)
 class SliceReport:
-    """The visible slice of one file group."""
+    """A slice of one file group: a base file and the logs that belong to it."""
 
     partition: str
     file_id: str
@@ -90,7 +91,11 @@ class IndexReport:
 
 @dataclass(frozen=True)
 class TableReport:
-    """A table from above. `repr` is one line; notebooks show the whole of it."""
+    """A table from above. `repr` is one line; notebooks show the whole of it.
+
+    `slices` are the newest of their file groups, the ones that are read; `older_slices` wait for a cleaner, and
+    serve time travel until then. With `as_of` both are those of that time.
+    """
 
     path: str
     name: str
@@ -102,14 +107,21 @@ class TableReport:
     merge_mode: str
     instants: tuple[InstantReport, ...] = ()
     slices: tuple[SliceReport, ...] = ()
+    older_slices: tuple[SliceReport, ...] = ()
     schema_history: tuple[SchemaChange, ...] = ()
     indexes: tuple[IndexReport, ...] = ()
     settings_changed: bool = False
+    as_of: str | None = None
 
     @property
     def bytes(self) -> int:
         """Bytes of all visible files."""
         return sum(item.base_bytes + item.log_bytes for item in self.slices)
+
+    @property
+    def older_bytes(self) -> int:
+        """Bytes of the files of older slices."""
+        return sum(item.base_bytes + item.log_bytes for item in self.older_slices)
 
     @property
     def files(self) -> int:
@@ -128,20 +140,26 @@ class TableReport:
             "file_groups": len(self.slices),
             "files": self.files,
             "bytes": self.bytes,
+            "older_bytes": self.older_bytes,
         }
         return {**asdict(self), "totals": totals}
 
     def facts(self) -> dict[str, str]:
         """The table's settings and totals as short texts, for people."""
         warning = {"settings": "edited or damaged since drawstring stored them"}
+        older = {
+            "older": f"{counted(self.older_bytes, 'byte')} in {counted(len(self.older_slices), 'older slice')}"
+        }
         return {
             "type": f"{self.table_type.lower().replace('_', '-')}, version {self.version}",
-            "record key": ", ".join(self.record_key) or "generated",
-            "partitioned by": ", ".join(self.partition_fields) or "nothing",
-            "ordered by": ", ".join(self.ordering_fields) or "commit time",
+            "record key": names(self.record_key) or "generated",
+            "partitioned by": names(self.partition_fields) or "nothing",
+            "ordered by": names(self.ordering_fields) or "commit time",
             "merge mode": self.merge_mode,
-            "size": f"{self.bytes:,} bytes in {self.files:,} files, {len(self.slices):,} file groups, "
-            f"{self.partitions:,} partitions",
+            "size": f"{counted(self.bytes, 'byte')} in {counted(self.files, 'file')}, "
+            f"{counted(len(self.slices), 'file group')}, {counted(self.partitions, 'partition')}",
+            **(older if self.older_slices else {}),
+            **({"as of": self.as_of} if self.as_of else {}),
             **(warning if self.settings_changed else {}),
         }
 
@@ -154,6 +172,11 @@ class TableReport:
             grid("Table", ("", ""), self.facts().items()),
             grid("Timeline", InstantReport.__dataclass_fields__, (asdict(i).values() for i in self.instants)),
             grid("File slices", SliceReport.__dataclass_fields__, (asdict(s).values() for s in self.slices)),
+            grid(
+                "Older file slices",
+                SliceReport.__dataclass_fields__,
+                (asdict(s).values() for s in self.older_slices),
+            ),
             grid(
                 "Schema history",
                 ("instant", "change"),

@@ -1,9 +1,9 @@
-"""Slices that cannot hold a matching row are left out of plans, and the reasons are counted."""
+"""Slices that cannot hold a matching row are left out of plans, each for a reason."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
 import pyarrow as pa
@@ -26,10 +26,14 @@ MAX_FOOTERS = 256
 
 @dataclass(frozen=True)
 class Pruned:
-    """Which slices may hold matching rows, one flag for each, and why others cannot, counted."""
+    """Which slices may hold matching rows: for each the reason why it cannot, or None."""
 
-    is_kept: tuple[bool, ...]
-    reasons: Mapping[str, int] = field(default_factory=dict)
+    reasons: tuple[str | None, ...]
+
+    @property
+    def is_kept(self) -> tuple[bool, ...]:
+        """Which slices are read, one flag for each."""
+        return tuple(reason is None for reason in self.reasons)
 
 
 @dataclass(frozen=True)
@@ -55,28 +59,26 @@ class FileSkipping:
         columns = {".".join(c.path): column_type(c, self.schema) for c in columns_of(predicate)}
         columns = {name: arrow for name, arrow in columns.items() if _has_bounds(arrow)}
         if not columns or not slices or not self._depends_on_files(slices, predicate):
-            return Pruned((True,) * len(slices))
+            return Pruned((None,) * len(slices))
         partitions = self._matching_partitions(slices, predicate, columns)
-        is_kept = [each.group.partition_path in partitions for each in slices]
-        reasons = {BY_PARTITION_STATS: is_kept.count(False)}
+        reasons = [None if each.group.partition_path in partitions else BY_PARTITION_STATS for each in slices]
         indexed = self._indexed(partitions, columns, any(each.log_files for each in slices))
         decide, by_path = decider(predicate), self._path_facts(predicate)
         if indexed:
             for position, each in enumerate(slices):
-                if is_kept[position]:
-                    is_kept[position] = True in decide(self._facts(each, by_path, indexed, {}))
-        reasons[BY_COLUMN_STATS] = is_kept.count(False) - reasons[BY_PARTITION_STATS]
+                if reasons[position] is None and True not in decide(self._facts(each, by_path, indexed, {})):
+                    reasons[position] = BY_COLUMN_STATS
         open_questions = [
             position
             for position, each in enumerate(slices)
-            if is_kept[position] and self._footer_may_tell(each, columns, indexed)
+            if reasons[position] is None and self._footer_may_tell(each, columns, indexed)
         ]
         if 0 < len(open_questions) <= self.max_footers:
             footers = self._footers([slices[position] for position in open_questions], columns)
             for position in open_questions:
-                is_kept[position] = True in decide(self._facts(slices[position], by_path, indexed, footers))
-            reasons[BY_FOOTER] = is_kept.count(False) - sum(reasons.values())
-        return Pruned(tuple(is_kept), {why: count for why, count in reasons.items() if count})
+                if True not in decide(self._facts(slices[position], by_path, indexed, footers)):
+                    reasons[position] = BY_FOOTER
+        return Pruned(tuple(reasons))
 
     def _depends_on_files(self, slices: Sequence[FileSlice], predicate: Predicate) -> bool:
         """Whether some column's value is not told by the partition path already."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -73,14 +74,26 @@ class ScanSource(Protocol):
 
 @dataclass(frozen=True)
 class SkipReport:
-    """What a plan leaves out, and why."""
+    """What a plan leaves out: each slice with the reason."""
 
     partitions: int = 0
     partitions_skipped: int = 0
-    slices: int = 0
-    slices_skipped: int = 0
-    bytes_skipped: int = 0
-    reasons: dict[str, int] = field(default_factory=dict)
+    left_out: tuple[tuple[FileSlice, str], ...] = ()
+
+    @property
+    def slices_skipped(self) -> int:
+        """Number of slices that are not read."""
+        return len(self.left_out)
+
+    @property
+    def bytes_skipped(self) -> int:
+        """Bytes of their files."""
+        return sum(found.size for found, _ in self.left_out)
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Number of slices for each reason."""
+        return Counter(reason for _, reason in self.left_out)
 
 
 @dataclass(frozen=True)
@@ -165,22 +178,18 @@ class Scan:
         tasks = [
             task for partition in partitions if partition in kept for task in self.source.tasks(partition)
         ]
-        skipped = [found for p in partitions if p not in kept for found in self.source.slices(p)]
-        reasons = {BY_PARTITION: len(skipped)} if skipped else {}
-        pruned = self._prune(tasks)
-        skipped += [task.slice for task, is_kept in zip(tasks, pruned.is_kept, strict=True) if not is_kept]
-        tasks = [task for task, is_kept in zip(tasks, pruned.is_kept, strict=True) if is_kept]
+        outside = [found for p in partitions if p not in kept for found in self.source.slices(p)]
+        judged = list(zip(tasks, self._prune(tasks).reasons, strict=True))
+        left_out = [(found, BY_PARTITION) for found in outside]
+        left_out += [(task.slice, reason) for task, reason in judged if reason is not None]
         return ScanPlan(
-            tasks=tuple(tasks),
+            tasks=tuple(task for task, reason in judged if reason is None),
             schema=self.requested_schema,
             snapshot_id=self.source.snapshot_id,
             skipped=SkipReport(
                 partitions=len(partitions),
                 partitions_skipped=len(partitions) - len(kept),
-                slices=len(tasks) + len(skipped),
-                slices_skipped=len(skipped),
-                bytes_skipped=sum(found.size for found in skipped),
-                reasons={**reasons, **pruned.reasons},
+                left_out=tuple(left_out),
             ),
         )
 
@@ -202,7 +211,7 @@ class Scan:
         state = self.source.state
         if self.predicate is None or not state.data_skipping or any(task.mappings for task in tasks):
             # With schema-on-read, statistics go by names that columns had when the files were written.
-            return Pruned((True,) * len(tasks))
+            return Pruned((None,) * len(tasks))
         skipping = FileSkipping(
             storage=state.storage,
             schema=self.source.schema,

@@ -59,6 +59,11 @@ class FileSystemView:
             self._slices[partition] = visible_slices(partition, files, self._visibility)
         return self._slices[partition]
 
+    def older_slices(self, partition: str) -> tuple[FileSlice, ...]:
+        """The slices before those, newest first in each group: kept for time travel until they are cleaned."""
+        files = self._listing.files(partition)
+        return older_slices(partition, files, self._visibility)
+
 
 def visible_slices(
     partition: str, files: Iterable[tuple[str, int]], visibility: Visibility
@@ -78,6 +83,22 @@ def visible_slices(
         for file_id in sorted(groups)
         if (found := _latest_slice(FileGroupId(partition, file_id), groups[file_id], visibility))
     )
+
+
+def older_slices(
+    partition: str, files: Iterable[tuple[str, int]], visibility: Visibility
+) -> tuple[FileSlice, ...]:
+    """Return, for each file group that a reader sees, the slices before the one that it reads."""
+    groups = _group_files(partition, files)
+    found = []
+    for file_id in sorted(groups):
+        group = FileGroupId(partition, file_id)
+        newest = _latest_slice(group, groups[file_id], visibility)
+        slices = _slices_of(group, groups[file_id], visibility) if newest else {}
+        for instant in sorted(slices, reverse=True):
+            if newest and instant < newest.base_instant and (slices[instant].base or slices[instant].logs):
+                found.append(_made(group, instant, slices[instant], visibility))
+    return tuple(found)
 
 
 class _Files(NamedTuple):
@@ -108,21 +129,29 @@ def _latest_slice(group: FileGroupId, files: _Files, visibility: Visibility) -> 
     replaced_at = visibility.replaced.get(group) if visibility.replaced else None
     if replaced_at is not None and visibility.sees(replaced_at):
         return None
-    bases = [
+    if len(files.bases) == 1 and not files.logs:
+        bases = _seen_bases(files, visibility)
+        return FileSlice(group, bases[0].instant, bases[0]) if bases else None
+    return _pick(group, _slices_of(group, files, visibility), visibility)
+
+
+def _seen_bases(files: _Files, visibility: Visibility) -> list[BaseFile]:
+    return [
         b for b in files.bases if visibility.sees(b.instant) and visibility.timeline.is_committed(b.instant)
     ]
-    if len(bases) == 1 and not files.logs:
-        return FileSlice(group, bases[0].instant, bases[0])
-    compaction = visibility.compactions.get(group) if visibility.compactions else None
+
+
+def _slices_of(group: FileGroupId, files: _Files, visibility: Visibility) -> dict[str, _Slice]:
+    """All slices of a group at the read point, by their base instant."""
+    bases, compaction = _seen_bases(files, visibility), visibility.compactions.get(group)
     if not files.logs:
         slices = {base.instant: _Slice([], []) for base in bases}
         for base in bases:
             slices[base.instant].base.append(base)
-    elif visibility.by_completion:
-        slices = _slices_by_completion(bases, files, compaction, visibility)
-    else:
-        slices = _slices_by_base_instant(bases, files.logs, compaction, visibility)
-    return _pick(group, slices, compaction, visibility)
+        return slices
+    if visibility.by_completion:
+        return _slices_by_completion(bases, files, compaction, visibility)
+    return _slices_by_base_instant(bases, files.logs, compaction, visibility)
 
 
 def _slices_by_base_instant(
@@ -182,20 +211,22 @@ def _slice_of(log: LogFile, slices: Mapping[str, _Slice], visibility: Visibility
     return next((instant for instant in descending if instant <= completed), log.instant)
 
 
-def _pick(
-    group: FileGroupId, slices: Mapping[str, _Slice], compaction: str | None, visibility: Visibility
-) -> FileSlice | None:
+def _pick(group: FileGroupId, slices: Mapping[str, _Slice], visibility: Visibility) -> FileSlice | None:
     descending = sorted(
         (instant for instant, found in slices.items() if found.base or found.logs), reverse=True
     )
     if not descending:
         return None
-    newest = descending[0]
-    base, logs = _base_of(slices[newest], visibility), list(slices[newest].logs)
-    if newest == compaction and base is None and len(descending) > 1:
+    newest, found = descending[0], slices[descending[0]]
+    if newest == visibility.compactions.get(group) and not found.base and len(descending) > 1:
         newest = descending[1]
-        base, logs = _base_of(slices[newest], visibility), slices[newest].logs + logs
-    return FileSlice(group, newest, base, tuple(sorted(logs, key=log_order)) if logs else ())
+        found = _Slice(slices[newest].base, slices[newest].logs + found.logs)
+    return _made(group, newest, found, visibility)
+
+
+def _made(group: FileGroupId, instant: str, found: _Slice, visibility: Visibility) -> FileSlice:
+    logs = tuple(sorted(found.logs, key=log_order)) if found.logs else ()
+    return FileSlice(group, instant, _base_of(found, visibility), logs)
 
 
 def _base_of(found: _Slice, visibility: Visibility) -> BaseFile | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+import drawstring
 from drawstring.inspection import build
 from drawstring.storage import LocalStorage
 from drawstring.storage.table_properties import read_table_config
@@ -64,3 +66,17 @@ def test_a_report_is_json_html_and_one_line(golden):
     assert json.loads(json.dumps(report.as_dict()))["version"] == 9
     assert "Schema history" in report._repr_html_()
     assert "\n" not in repr(report)
+
+
+def test_every_key_of_a_report_is_documented(tmp_path):
+    page = (Path(__file__).parents[3] / "docs" / "inspect.md").read_text()
+    table = drawstring.open_table(harness.extract("v9_cow_clustered", tmp_path))
+    reports = [table.inspect().as_dict(), table.explain(where="p = 'a'").as_dict()]
+    missing = {key for report in reports for key in keys_of(report) if f"`{key}`" not in page}
+    assert not missing
+
+
+def keys_of(value: object) -> set[str]:
+    if isinstance(value, dict):
+        return set(value).union(*map(keys_of, value.values()))
+    return set().union(*map(keys_of, value)) if isinstance(value, (list, tuple)) else set()

@@ -74,7 +74,7 @@ def test_a_footer_rules_a_file_out(storage):
     ]
     pruned = skipping(storage).prune(slices, parse("n = 3"))
     assert pruned.is_kept == (True, False, False)
-    assert pruned.reasons == {BY_FOOTER: 2}
+    assert pruned.reasons == (None, BY_FOOTER, BY_FOOTER)
     assert skipping(storage).prune(slices, parse("n is null")).is_kept == (False, False, True)
 
 
@@ -139,7 +139,7 @@ def test_the_index_counts_before_footers(storage):
     found = write_base(storage, [row(1)])
     stats = FakeColumnStats({("a", found.base_file.name): facts(1, 1)})
     pruned = skipping(storage, column_stats=stats).prune([found], parse("n = 9"))
-    assert pruned.reasons == {BY_COLUMN_STATS: 1}
+    assert pruned.reasons == (BY_COLUMN_STATS,)
 
 
 def test_statistics_of_a_partition_rule_all_its_slices_out_of_the_newest_state_only(storage):
@@ -147,7 +147,7 @@ def test_statistics_of_a_partition_rule_all_its_slices_out_of_the_newest_state_o
     stats = FakeColumnStats({}, {"a": facts(1, 5)})
     newest = skipping(storage, column_stats=stats, reads_newest=True, max_footers=0)
     assert newest.prune(slices, parse("n = 9")).is_kept == (False, True)
-    assert newest.prune(slices, parse("n = 9")).reasons == {BY_PARTITION_STATS: 1}
+    assert newest.prune(slices, parse("n = 9")).reasons == (BY_PARTITION_STATS, None)
     assert newest.prune(slices, parse("n = 3")).is_kept == (True, True)
     earlier = skipping(storage, column_stats=stats, max_footers=0)
     assert earlier.prune(slices, parse("n = 9")).is_kept == (True, True)
