@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from drawstring.schema.java_digits import java_digits
+
 _SINGLE_DIGIT_BELOW = {pa.float32(): 1e-42, pa.float64(): 1e-300}
 _SIGNIFICANT_BITS = {pa.float32(): 24, pa.float64(): 53}
 _LONG_LIMIT = 2.0**63
+_ODD_BELOW = 2.0**90
+"""Java's integers overflow on the way to the digits of some numbers below, none above."""
+_POWERS_BELOW = 2.0**-23
+"""Larger powers of two have so few digits that Java prints no others."""
 
 
 def float_text(numbers: pa.Array) -> pa.Array:
@@ -31,13 +36,13 @@ def float_text(numbers: pa.Array) -> pa.Array:
 def double_of_float(numbers: pa.Array) -> pa.Array:
     """Return floats of 32 bits as the doubles that Java reads from their text: 0.1, not 0.10000000149011612."""
     doubles = pc.cast(pc.cast(numbers, pa.string()), pa.float64())
-    large, tiny = _large_integers(numbers), _tiny(numbers)
+    large, unusual = _large_integers(numbers), _unusual(numbers)
     if pc.any(large).as_py():
         kept, dropped = _rounded_integers(pc.filter(numbers, large))
         doubles = pc.replace_with_mask(doubles, large, pa.array((kept * 10**dropped).astype(np.float64)))
-    if pc.any(tiny).as_py():
-        texts = [java_float_text(x, single=True) for x in pc.filter(numbers, tiny).to_pylist()]
-        doubles = pc.replace_with_mask(doubles, tiny, pa.array(map(float, texts), pa.float64()))
+    if pc.any(unusual).as_py():
+        texts = [java_float_text(x, single=True) for x in pc.filter(numbers, unusual).to_pylist()]
+        doubles = pc.replace_with_mask(doubles, unusual, pa.array(map(float, texts), pa.float64()))
     return doubles
 
 
@@ -50,36 +55,10 @@ def java_float_text(number: float, *, single: bool = False) -> str:
     sign = "-" if math.copysign(1.0, number) < 0 else ""
     if number == 0:
         return f"{sign}0.0"
-    digits, exponent = _digits(abs(number), single)
+    digits, exponent = java_digits(abs(number), single=single)
     if -3 <= exponent < 7:
         return sign + _positional(digits, exponent)
     return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
-
-
-def _digits(number: float, single: bool) -> tuple[str, int]:
-    bits = 24 if single else 53
-    if 2.0**bits <= number < _LONG_LIMIT:
-        return _digits_of_large_integer(int(number), bits)
-    shortest = Decimal(str(np.float32(number))) if single else Decimal(repr(number))
-    digits = "".join(map(str, shortest.as_tuple().digits)).rstrip("0")
-    if len(digits) == 1:
-        # Java has two digits to spend and takes the nearest number: 4.9E-324 where the shortest is 5e-324.
-        mantissa = f"{number:.1e}"
-        return (mantissa[0] + mantissa[2]).rstrip("0"), int(mantissa.split("e")[1])
-    return digits, shortest.adjusted()
-
-
-def _digits_of_large_integer(number: int, bits: int) -> tuple[str, int]:
-    dropped = _insignificant_digits(number.bit_length() - 1, bits)
-    kept, rest = divmod(number, 10**dropped)
-    if dropped and rest >= 10**dropped // 2:
-        kept += 1
-    return str(kept).rstrip("0"), len(str(kept)) - 1 + dropped
-
-
-def _insignificant_digits(binary_exponent: int, bits: int) -> int:
-    power = binary_exponent - bits - 1
-    return int(power * math.log10(2)) if power > 1 else 0
 
 
 def _positional(digits: str, exponent: int) -> str:
@@ -136,17 +115,27 @@ def _exceptions(text: pa.Array, numbers: pa.Array) -> pa.Array:
     large = _large_integers(numbers)
     if pc.any(large).as_py():
         text = pc.replace_with_mask(text, large, _large_integer_texts(pc.filter(numbers, large)))
-    tiny = _tiny(numbers)
-    if pc.any(tiny).as_py():
+    unusual = _unusual(numbers)
+    if pc.any(unusual).as_py():
         single = numbers.type == pa.float32()
-        exact = [java_float_text(x, single=single) for x in pc.filter(numbers, tiny).to_pylist()]
-        text = pc.replace_with_mask(text, tiny, pa.array(exact, pa.string()))
+        exact = [java_float_text(x, single=single) for x in pc.filter(numbers, unusual).to_pylist()]
+        text = pc.replace_with_mask(text, unusual, pa.array(exact, pa.string()))
     return text
 
 
-def _tiny(numbers: pa.Array) -> pa.Array:
-    """Find the numbers so small that one digit may tell them apart."""
-    return pc.fill_null(pc.less(pc.abs(numbers), _SINGLE_DIGIT_BELOW[numbers.type]), False)
+def _unusual(numbers: pa.Array) -> pa.Array:
+    """Find the numbers of which Java may not print the fewest digits; all but a few of them it does."""
+    size = pc.abs(numbers)
+    tiny = pc.less(size, _SINGLE_DIGIT_BELOW[numbers.type])
+    large = pc.and_(pc.greater_equal(size, _LONG_LIMIT), pc.less(size, _ODD_BELOW))
+    powers = pc.and_(pc.or_(pc.less(size, _POWERS_BELOW), pc.greater_equal(size, _LONG_LIMIT)), _is_power(size))
+    return pc.fill_null(pc.or_(tiny, pc.or_(large, powers)), False)
+
+
+def _is_power(size: pa.Array) -> pa.Array:
+    """Find the powers of two."""
+    mantissas, _ = np.frexp(size.to_numpy(zero_copy_only=False))
+    return pa.array(mantissas == 0.5)
 
 
 def _large_integers(numbers: pa.Array) -> pa.Array:

@@ -35,6 +35,12 @@ singles = st.floats(width=32) | st.integers(-(2**40), 2**40).map(
         (4.7785621421088312e16, "4.7785621421088312E16"),
         (-9.007199254740993e15, "-9.007199254740992E15"),
         (5e-324, "4.9E-324"),
+        (1e-323, "1.0E-323"),
+        (1e-322, "1.0E-322"),
+        (9.78e21, "9.779999999999999E21"),
+        (2.5214588803709004e25, "2.5214588803709003E25"),
+        (-1.409983751319488e19, "-1.4099837513194881E19"),
+        (2.0**-24, "5.9604644775390625E-8"),
         (1.7976931348623157e308, "1.7976931348623157E308"),
         (float("nan"), "NaN"),
         (float("inf"), "Infinity"),
@@ -49,6 +55,13 @@ def test_known_texts(number, text):
 def test_floats_of_32_bits_have_their_own_shortest_text():
     numbers = pa.array([0.1, 1.4e-45, 3.4028235e38, 16777216.0], pa.float32())
     assert float_text(numbers).to_pylist() == ["0.1", "1.4E-45", "3.4028235E38", "1.6777216E7"]
+
+
+def test_floats_whose_shortest_text_is_not_the_one_that_java_prints():
+    numbers = pa.array([2.0**-126, 5.364765583033145e25, 2.0**-27, 9.0e-44], pa.float32())
+    texts = ["1.17549435E-38", "5.3647655E25", "7.4505806E-9", "9.0E-44"]
+    assert float_text(numbers).to_pylist() == texts
+    assert double_of_float(numbers).to_pylist() == [float(text) for text in texts]
 
 
 def test_large_integers_in_32_bits_keep_the_digits_that_java_keeps():
