@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import json
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,15 +25,21 @@ from drawstring.schema.avro_arrow import arrow_schema_from_avro
 
 DATA_BLOCK_VERSION = 3
 _PREFIX = struct.Struct(">ii")
+_RECORD_LENGTH = struct.Struct(">i")
 _LENGTH = "__drawstring_length"
 _LENGTH_TYPE = {"type": "fixed", "size": 4, "name": "drawstring_length", "namespace": "drawstring"}
 
 
 def block_rows(content: pa.Buffer) -> Rows:
     """Split the content of an AVRO_DATA (or CDC_DATA) block into its record count and its records."""
-    if content.size < _PREFIX.size:
-        raise _unreadable(f"its content has only {content.size} bytes")
-    version, count = _PREFIX.unpack(content.slice(0, _PREFIX.size))
+    return Rows(row_count(content, content.size), content.slice(_PREFIX.size))
+
+
+def row_count(beginning: pa.Buffer, content_length: int) -> int:
+    """The number of records of a block, from the first bytes of its content."""
+    if beginning.size < _PREFIX.size:
+        raise unreadable_block(f"its content has only {beginning.size} bytes")
+    version, count = _PREFIX.unpack(beginning.slice(0, _PREFIX.size))
     if version != DATA_BLOCK_VERSION:
         raise UnsupportedTable(
             f"Avro log blocks of version {version} are not supported, only version {DATA_BLOCK_VERSION}. "
@@ -41,10 +47,48 @@ def block_rows(content: pa.Buffer) -> Rows:
             condition="UNSUPPORTED_AVRO_BLOCK",
             found=version,
         )
-    records = content.slice(_PREFIX.size)
-    if not 0 <= count <= records.size // 4:
-        raise _unreadable(f"it claims {count} records in {records.size} bytes")
-    return Rows(count, records)
+    size = content_length - _PREFIX.size
+    if not 0 <= count <= size // 4:
+        raise unreadable_block(f"it claims {count} records in {size} bytes")
+    return int(count)
+
+
+def row_pieces(read: Callable[[int, int], pa.Buffer], content_length: int, max_bytes: int) -> Iterator[Rows]:
+    """Cut a block's records into pieces of at most so many bytes; a larger record is a piece of its own.
+
+    `read` fetches bytes of the content, by offset and length. Records are of any length, so finding where they
+    begin takes a step per record: small beside decoding them, and only blocks too large for memory need it.
+    """
+    count = row_count(read(0, _PREFIX.size), content_length)
+    position, found = _PREFIX.size, 0
+    while position < content_length:
+        piece = _whole_records(read(position, min(max_bytes, content_length - position)))
+        if not piece.count:
+            piece = _whole_records(read(position, _record_size(read(position, 4), content_length - position)))
+        yield piece
+        position, found = position + piece.data.size, found + piece.count
+    if found != count:
+        raise unreadable_block(f"it claims {count} records and has {found}")
+
+
+def _whole_records(data: pa.Buffer) -> Rows:
+    """The records that lie wholly in the bytes."""
+    position, count, size, unpack = 0, 0, data.size, _RECORD_LENGTH.unpack_from
+    while position + 4 <= size:
+        length = unpack(data, position)[0]
+        if length < 0 or position + 4 + length > size:
+            break
+        position += 4 + length
+        count += 1
+    return Rows(count, data.slice(0, position))
+
+
+def _record_size(beginning: pa.Buffer, available: int) -> int:
+    """The bytes of one record with its length; an error when they are not there."""
+    length = _RECORD_LENGTH.unpack(beginning)[0] if beginning.size == 4 else -1
+    if not 0 <= length <= available - 4:
+        raise unreadable_block(f"a record claims {length} bytes where {max(0, available - 4)} are left")
+    return 4 + int(length)
 
 
 def block_schema(schema_json: str | None) -> pa.Schema:
@@ -52,9 +96,9 @@ def block_schema(schema_json: str | None) -> pa.Schema:
     try:
         schema = arrow_schema_from_avro(schema_json or "null")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _unreadable(f"its schema makes no sense ({type(error).__name__}: {error})") from error
+        raise unreadable_block(f"its schema makes no sense ({type(error).__name__}: {error})") from error
     if not schema.names:
-        raise _unreadable("its schema has no fields")
+        raise unreadable_block("its schema has no fields")
     return schema
 
 
@@ -74,7 +118,13 @@ def decode_blocks(
     Raises:
         CorruptTable: the bytes are not records of that schema.
     """
-    parts = [block_rows(content) for content in contents]
+    return decode_records(schema_json, [block_rows(content) for content in contents], columns=columns)
+
+
+def decode_records(
+    schema_json: str, parts: Sequence[Rows], *, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Decode records of one schema, in order; see `decode_blocks`."""
     schema = _wanted(block_schema(schema_json), columns)
     try:
         yield from _decode_native(json.loads(schema_json), schema, parts)
@@ -139,7 +189,7 @@ def _decode_slowly(
 
     if "-millis" in schema_json:
         # Raw integers are taken as microseconds below.
-        raise _unreadable(str(native_error))
+        raise unreadable_block(str(native_error))
     try:
         parsed = fastavro.parse_schema(_without_temporal(json.loads(schema_json)))
         records = [record for part in parts for record in _records(parsed, part)]
@@ -147,7 +197,7 @@ def _decode_slowly(
     except CorruptTable:
         raise
     except Exception as error:
-        raise _unreadable(f"{error} (native decoder: {native_error})") from error
+        raise unreadable_block(f"{error} (native decoder: {native_error})") from error
     if columns:
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
     elif records:
@@ -165,9 +215,9 @@ def _records(parsed: Any, part: Rows) -> Iterator[dict[str, Any]]:
         yield fastavro.schemaless_reader(stream, parsed, None)
         position += length
         if stream.tell() != length or position > len(data):
-            raise _unreadable("a record does not fill its declared length")
+            raise unreadable_block("a record does not fill its declared length")
     if position != len(data):
-        raise _unreadable(f"{len(data) - position} bytes follow the last record")
+        raise unreadable_block(f"{len(data) - position} bytes follow the last record")
 
 
 def _without_temporal(avro: Any) -> Any:
@@ -220,7 +270,8 @@ def _plain(value: Any, arrow: pa.DataType) -> Any:
     return value
 
 
-def _unreadable(reason: str) -> CorruptTable:
+def unreadable_block(reason: str) -> CorruptTable:
+    """The error for a block whose records cannot be read."""
     return CorruptTable(
         f"A block of Avro records cannot be read: {reason}.", condition="LOG_BLOCK_UNREADABLE"
     )

@@ -71,6 +71,7 @@ class _Source:
     def __init__(self, storage: Storage, path: str) -> None:
         self.storage = storage
         self.path = path
+        self._holds = True
         with storage.open(path) as file:
             self.size = int(file.size())
             self._window_start = 0
@@ -84,10 +85,19 @@ class _Source:
         start, window = self._window_start, self._window
         if start <= offset and offset + length <= start + window.size:
             return window.slice(offset - start, length)
-        if length > _SEARCH_BYTES:
+        if length > _SEARCH_BYTES or not self._holds:
             return self._fetch(offset, length)
         self._window_start, self._window = offset, self._fetch(offset, _SEARCH_BYTES)
         return self._window.slice(0, length)
+
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes are held."""
+        return int(self._window.size)
+
+    def forget(self) -> None:
+        """Hold nothing from now on; bytes are fetched when they are asked for."""
+        self._window_start, self._window, self._holds = 0, pa.py_buffer(b""), False
 
     def _fetch(self, offset: int, length: int) -> pa.Buffer:
         with self.storage.open(self.path) as file:
@@ -133,10 +143,20 @@ class LogBlock:
         text = self.headers.get(Header.COMPACTED_BLOCK_TIMES, "")
         return tuple(part.strip() for part in text.split(",") if part.strip())
 
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes of the block's file are held."""
+        return self._source.held_bytes
+
     def content(self) -> pa.Buffer:
         """Fetch the content."""
-        data = self._source.slice(self.content_offset, self.content_length)
-        if data.size != self.content_length:
+        return self.read(0, self.content_length)
+
+    def read(self, offset: int, length: int) -> pa.Buffer:
+        """Fetch some bytes of the content; fewer only at its end."""
+        length = max(0, min(length, self.content_length - offset))
+        data = self._source.slice(self.content_offset + offset, length)
+        if data.size != length:
             raise CorruptTable(
                 f"Log file {self.path} ends inside its block at byte {self.offset}: it changed meanwhile.",
                 condition="LOG_FILE_CUT",
@@ -185,6 +205,16 @@ class LogScan:
     size: int
     blocks: tuple[LogBlock, ...]
     corrupt_regions: tuple[CorruptRegion, ...]
+    _source: _Source = field(repr=False, compare=False)
+
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes of the file are held."""
+        return self._source.held_bytes
+
+    def forget(self) -> None:
+        """Let go of the bytes that were fetched; blocks fetch theirs again."""
+        self._source.forget()
 
 
 def scan_log_file(storage: Storage, path: str) -> LogScan:
@@ -206,7 +236,7 @@ def scan_log_file(storage: Storage, path: str) -> LogScan:
             end = _find_magic(source, offset + 1)
             regions.append(_corrupt_region(source, offset, end, problem))
         offset = end
-    return LogScan(path, source.size, tuple(blocks), tuple(regions))
+    return LogScan(path, source.size, tuple(blocks), tuple(regions), source)
 
 
 class _BadFraming(Exception):

@@ -25,7 +25,7 @@ from drawstring.merge.keys import deleted_keys, key_columns, record_keys
 from drawstring.merge.ordering import Index, Mask, as_column, normalised
 from drawstring.model.file_group import LogFile
 from drawstring.model.read_task import ReadTask
-from drawstring.schema.projection import plan_projection
+from drawstring.schema.projection import Projection, plan_projection
 
 DATA, EVENT_DELETE, COMMIT_DELETE = 1, 2, 3
 """Kinds of events; 0 stands for no event."""
@@ -129,6 +129,17 @@ def read_records(task: ReadTask, blocks: Sequence[LogBlock], columns: MergeColum
     return _joined(data, pieces, columns)
 
 
+def records_of(task: ReadTask, table: pa.Table, block: LogBlock, columns: MergeColumns) -> LogRecords:
+    """The events of rows of one block, decoded already."""
+    data = table.combine_chunks()
+    return _joined(data, [_data_piece(task, data, 0, columns, block)], columns)
+
+
+def decoding_plan(task: ReadTask, block: LogBlock, found: pa.Schema, wanted: pa.Schema) -> Projection:
+    """How rows of a block come to the schema that merging wants."""
+    return plan_projection(found, wanted, mapping=task.mapping_for(block.path, block.instant_time))
+
+
 def _decode_data(
     task: ReadTask, blocks: Sequence[LogBlock], columns: MergeColumns
 ) -> tuple[list[pa.Table], dict[int, tuple[int, int]]]:
@@ -155,7 +166,7 @@ def _decode_avro(
     task: ReadTask, members: list[tuple[int, LogBlock]], wanted: pa.Schema, mapping: Any
 ) -> list[tuple[list[tuple[int, int]], pa.Table]]:
     first = members[0][1]
-    with blaming(_log_of(task, first), task.slice.group.partition_path, instant=first.instant_time):
+    with blaming(log_of(task, first), task.slice.group.partition_path, instant=first.instant_time):
         plan = plan_projection(block_schema(first.schema_json), wanted, mapping=mapping)
         contents = [block.content() for _, block in members]
         counts = [
@@ -177,7 +188,7 @@ def _decode_parquet(
     found = []
     for index, block in members:
         with (
-            blaming(_log_of(task, block), task.slice.group.partition_path, instant=block.instant_time),
+            blaming(log_of(task, block), task.slice.group.partition_path, instant=block.instant_time),
             ParquetSource(pa.BufferReader(block.content()), block.path) as parquet,
         ):
             plan = plan_projection(parquet.schema, wanted, mapping=mapping)
@@ -186,7 +197,8 @@ def _decode_parquet(
     return found
 
 
-def _log_of(task: ReadTask, block: LogBlock) -> LogFile:
+def log_of(task: ReadTask, block: LogBlock) -> LogFile:
+    """The log file of a block."""
     return next(log for log in task.slice.log_files if log.path == block.path)
 
 
@@ -214,8 +226,7 @@ def _data_piece(task: ReadTask, data: pa.Table, start: int, columns: MergeColumn
 
 def _assigned(task: ReadTask, block: LogBlock, wanted: pa.Schema) -> frozenset[str]:
     """The columns that a partial block has values for, as the table names them."""
-    mapping = task.mapping_for(block.path, block.instant_time)
-    plan = plan_projection(block_schema(block.schema_json), wanted, mapping=mapping)
+    plan = decoding_plan(task, block, block_schema(block.schema_json), wanted)
     return frozenset(wanted.names) - frozenset(plan.missing_columns)
 
 
@@ -263,7 +274,7 @@ def _without_ordering(stored: Sequence[pa.Array], size: int) -> Mask:
 
 
 def _delete_pieces(task: ReadTask, block: LogBlock, columns: MergeColumns) -> list[_Piece]:
-    with blaming(_log_of(task, block), task.slice.group.partition_path, instant=block.instant_time):
+    with blaming(log_of(task, block), task.slice.group.partition_path, instant=block.instant_time):
         batches = decode_delete_block(block.content())
     pieces = []
     types = columns.ordering_types

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from drawstring.errors import CorruptTable, UnsupportedTable
-from drawstring.formats.log_blocks import BlockType, CorruptRegion, Header, LogBlock, scan_log_file
+from drawstring.formats.log_blocks import BlockType, CorruptRegion, Header, LogBlock, LogScan, scan_log_file
 from drawstring.merge.blame import blaming
 from drawstring.model.file_group import LogFile
 from drawstring.model.read_task import ReadTask
 from drawstring.storage.base import Storage
 
 _ROLLBACK = "0"
+_HELD_BYTES = 2**26
+"""Bytes of log files that are held between finding blocks and reading them; small files beyond are read twice."""
 _RECORDS = frozenset({BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
 
 
@@ -26,9 +26,14 @@ def blocks_of(task: ReadTask, storage: Storage) -> list[LogBlock]:
         UnsupportedTable: a block of a kind that has no place in a table of records.
     """
     collected: list[LogBlock] = []
+    budget = _HELD_BYTES
     for log in task.slice.log_files:
         with blaming(log, task.slice.group.partition_path):
-            for block in _sound_blocks(task, storage, log):
+            scan = _sound(task, storage, log)
+            budget -= scan.held_bytes
+            if budget < 0:
+                scan.forget()
+            for block in scan.blocks:
                 if block.type is BlockType.COMMAND:
                     collected = _rolled_back(collected, block, task)
                 elif task.counts_block(block.instant_time):
@@ -36,7 +41,7 @@ def blocks_of(task: ReadTask, storage: Storage) -> list[LogBlock]:
     return _with_compacted_in_place(collected)
 
 
-def _sound_blocks(task: ReadTask, storage: Storage, log: LogFile) -> Sequence[LogBlock]:
+def _sound(task: ReadTask, storage: Storage, log: LogFile) -> LogScan:
     scan = scan_log_file(storage, log.path)
     if scan.size < log.size:
         raise CorruptTable(
@@ -54,7 +59,7 @@ def _sound_blocks(task: ReadTask, storage: Storage, log: LogFile) -> Sequence[Lo
                 length=region.length,
                 written_by=region.instant,
             )
-    return scan.blocks
+    return scan
 
 
 def _is_damage(task: ReadTask, region: CorruptRegion, committed_size: int) -> bool:

@@ -15,18 +15,21 @@ from drawstring.formats.parquet import ParquetSource
 from drawstring.merge.blame import blaming
 from drawstring.merge.fold import Folded, fold
 from drawstring.merge.keys import key_columns, record_keys
+from drawstring.merge.large_blocks import decoded_size, stream_records
 from drawstring.merge.log_records import DATA, EVENT_DELETE, LogRecords, MergeColumns, read_records
 from drawstring.merge.log_scan import blocks_of
 from drawstring.merge.ordering import Index, Mask, greater, normalised
 from drawstring.merge.partial import PartialFold, counts_as_given, fold_partial, keeps_newer
-from drawstring.merge.spill import WinnerFile, parted, runs_of
+from drawstring.merge.spill import Parts, WinnerFile, parted
 from drawstring.model.read_task import MergeSpec, ReadTask
 from drawstring.schema.projection import plan_projection
 from drawstring.storage.base import Storage
 
 WINNER_BATCH_ROWS = 65_536
 DEFAULT_MEMORY_BYTES = 256 * 2**20
-"""Bytes of log blocks that are merged in memory; beyond, they are parted by key into temporary files."""
+"""Bytes of log records that are merged in memory; beyond, they are parted by key into temporary files."""
+_MOST_LEVELS = 3
+"""How often a part that is still too large is parted again: the events of one key cannot be."""
 _KEY_BATCH_ROWS, _WIDE_BATCH_ROWS = 1 << 20, 1 << 16
 _EVENT_TIME = "EVENT_TIME_ORDERING"
 
@@ -79,24 +82,44 @@ def build_merge_plan(
         storage: where the files are.
         table_schema: the schema that is read.
         columns: the columns that winners shall have, in order.
-        memory_bytes: bytes of log blocks to hold in memory at once.
+        memory_bytes: bytes of log records to merge in memory at once.
 
     Raises:
         CorruptTable: a file is missing or damaged; the error names it.
     """
-    merge = _Merge(task, storage, table_schema, tuple(columns))
-    blocks = blocks_of(task, storage)
-    size = sum(block.content_length for block in blocks)
-    if size <= memory_bytes:
-        return merge.plan(merge.read(blocks))
-    return merge.plan_in_parts(blocks, count=-(-2 * size // memory_bytes), memory_bytes=memory_bytes)
+    merge = _Merge(task, storage, table_schema, tuple(columns), memory_bytes)
+    return merge.plan_blocks(blocks_of(task, storage))
+
+
+class _MergedParts:
+    """The plans of parts of the keys, becoming one."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._hidden: Mask = np.zeros(0, dtype=bool)
+        self._winners = WinnerFile(schema)
+        self._count = 0
+
+    def add(self, plan: MergePlan) -> None:
+        """Add the plan of one part."""
+        self._hidden = plan.hidden | self._hidden if len(self._hidden) else plan.hidden
+        self._count += plan.winner_count
+        self._winners.add(plan.winners)
+
+    def plan(self, footer: Any) -> MergePlan:
+        """The plan of all parts."""
+        return MergePlan(self._hidden, self._winners.finish(), self._count, footer)
 
 
 class _Merge:
     """One slice being merged."""
 
     def __init__(
-        self, task: ReadTask, storage: Storage, table_schema: pa.Schema, columns: tuple[str, ...]
+        self,
+        task: ReadTask,
+        storage: Storage,
+        table_schema: pa.Schema,
+        columns: tuple[str, ...],
+        memory_bytes: int,
     ) -> None:
         self._task = task
         self._storage = storage
@@ -104,25 +127,31 @@ class _Merge:
         self._columns = MergeColumns.of(task, table_schema, columns)
         self._requested = pa.schema([table_schema.field(name) for name in columns])
         self._footer: Any = None
+        self._memory_bytes = memory_bytes
 
-    def read(self, blocks: Sequence[LogBlock]) -> LogRecords:
-        """Decode some blocks."""
-        return read_records(self._task, blocks, self._columns)
+    def plan_blocks(self, blocks: Sequence[LogBlock]) -> MergePlan:
+        """Merge blocks with the base file: at once when memory allows, else part by part of their keys."""
+        memory = self._memory_bytes
+        size = decoded_size(blocks, self._columns.schema, enough=memory)
+        if size <= memory:
+            return self.plan(read_records(self._task, blocks, self._columns))
+        stream = stream_records(self._task, blocks, self._columns, max_bytes=memory // 4)
+        merged = _MergedParts(self._requested)
+        with parted(stream, count=-(-2 * size // memory)) as parts:
+            self._plan_parts(parts, merged)
+        return merged.plan(self._footer)
 
-    def plan_in_parts(self, blocks: Sequence[LogBlock], *, count: int, memory_bytes: int) -> MergePlan:
-        """Merge records part by part of their keys, each part with the whole base file."""
-        hidden: Mask = np.zeros(0, dtype=bool)
-        winner_count = 0
-        winners = WinnerFile(self._requested)
-        with parted(runs_of(blocks, memory_bytes // 4), self.read, count=count) as parts:
-            for index in range(count):
+    def _plan_parts(self, parts: Parts, merged: _MergedParts) -> None:
+        """Merge each part with the whole base file; parts that came out too large are parted again."""
+        for index in range(len(parts.paths)):
+            size = parts.size(index)
+            if size > self._memory_bytes and parts.level < _MOST_LEVELS:
+                with parts.split(index, count=-(-2 * size // self._memory_bytes)) as smaller:
+                    self._plan_parts(smaller, merged)
+            else:
                 records = parts.load(index, self._columns.schema.names, len(self._columns.ordering))
                 if records is not None:
-                    plan = self.plan(records)
-                    hidden = plan.hidden | hidden if len(hidden) else plan.hidden
-                    winner_count += plan.winner_count
-                    winners.add(plan.winners)
-        return MergePlan(hidden, winners.finish(), winner_count, self._footer)
+                    merged.add(self.plan(records))
 
     def plan(self, records: LogRecords) -> MergePlan:
         """Merge records with the base file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,25 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from drawstring.formats.log_blocks import LogBlock
 from drawstring.merge.log_records import DATA, LogRecords, Segment
 
 _KEY, _KIND, _SEGMENT, _ORDERING = "__key", "__kind", "__segment", "__ordering"
 _MULTIPLIERS = np.random.default_rng(20_260_101).integers(1, 2**63, 64, dtype=np.uint64) | np.uint64(1)
-
-
-def runs_of(blocks: Sequence[LogBlock], max_bytes: int) -> Iterator[Sequence[LogBlock]]:
-    """Split blocks into runs of at most so many bytes; a larger block is a run of its own."""
-    run: list[LogBlock] = []
-    size = 0
-    for block in blocks:
-        if run and size + block.content_length > max_bytes:
-            yield run
-            run, size = [], 0
-        run.append(block)
-        size += block.content_length
-    if run:
-        yield run
 
 
 @dataclass(frozen=True)
@@ -40,6 +25,26 @@ class Parts:
 
     paths: tuple[str, ...]
     assigned: tuple[frozenset[str] | None, ...]
+    level: int = 0
+
+    def size(self, index: int) -> int:
+        """The bytes of a part, decoded."""
+        return os.path.getsize(self.paths[index])
+
+    @contextlib.contextmanager
+    def split(self, index: int, *, count: int) -> Iterator[Parts]:
+        """Part a part again, by other bits of its keys' hashes."""
+        with (
+            tempfile.TemporaryDirectory(prefix="drawstring-merge-") as folder,
+            pa.memory_map(self.paths[index]) as source,
+        ):
+            stored = pa.ipc.open_file(source)
+            tables = (
+                pa.Table.from_batches([stored.get_batch(number)])
+                for number in range(stored.num_record_batches)
+            )
+            paths = _write_parts(tables, folder, count=count, level=self.level + 1)
+            yield Parts(paths, self.assigned, self.level + 1)
 
     def load(self, index: int, names: Sequence[str], ordering_count: int) -> LogRecords | None:
         """The events of one part; None when it has none."""
@@ -67,23 +72,25 @@ class Parts:
 
 
 @contextlib.contextmanager
-def parted(
-    runs: Iterator[Sequence[LogBlock]], read: Callable[[Sequence[LogBlock]], LogRecords], *, count: int
-) -> Iterator[Parts]:
-    """Decode run after run, and write the events to `count` files by their keys."""
+def parted(stream: Iterable[LogRecords], *, count: int) -> Iterator[Parts]:
+    """Write events to `count` files by their keys."""
     with tempfile.TemporaryDirectory(prefix="drawstring-merge-") as folder:
-        paths = tuple(os.path.join(folder, f"part-{index}.arrow") for index in range(count))
         assigned: list[frozenset[str] | None] = []
-        with contextlib.ExitStack() as stack:
-            writers: list[pa.RecordBatchFileWriter] = []
-            for run in runs:
-                events = _events(read(run), assigned)
-                if not writers:
-                    writers = [stack.enter_context(pa.ipc.new_file(path, events.schema)) for path in paths]
-                part = _hashes(events.column(_KEY).chunk(0)) % np.uint64(count)
-                for index, writer in enumerate(writers):
-                    writer.write_table(events.filter(pa.array(part == index)))
+        paths = _write_parts((_events(records, assigned) for records in stream), folder, count=count, level=0)
         yield Parts(paths, tuple(assigned))
+
+
+def _write_parts(tables: Iterable[pa.Table], folder: str, *, count: int, level: int) -> tuple[str, ...]:
+    paths = tuple(os.path.join(folder, f"part-{index}.arrow") for index in range(count))
+    with contextlib.ExitStack() as stack:
+        writers: list[pa.RecordBatchFileWriter] = []
+        for events in tables:
+            if not writers:
+                writers = [stack.enter_context(pa.ipc.new_file(path, events.schema)) for path in paths]
+            part = _hashes(events.column(_KEY).chunk(0), level) % np.uint64(count)
+            for index, writer in enumerate(writers):
+                writer.write_table(events.filter(pa.array(part == index)))
+    return paths
 
 
 def _events(records: LogRecords, assigned: list[frozenset[str] | None]) -> pa.Table:
@@ -102,8 +109,8 @@ def _events(records: LogRecords, assigned: list[frozenset[str] | None]) -> pa.Ta
     return table.combine_chunks()
 
 
-def _hashes(keys: pa.Array) -> npt.NDArray[np.uint64]:
-    """A number for each key, from all its bytes and their places."""
+def _hashes(keys: pa.Array, level: int) -> npt.NDArray[np.uint64]:
+    """A number for each key, from all its bytes and their places; each level has numbers of its own."""
     _, offsets_buffer, data_buffer = keys.cast(pa.binary()).buffers()
     offsets = np.frombuffer(offsets_buffer, dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1].astype(
         np.int64
@@ -112,7 +119,7 @@ def _hashes(keys: pa.Array) -> npt.NDArray[np.uint64]:
     starts = offsets[:-1] - offsets[0]
     lengths = np.diff(offsets)
     places = np.arange(len(octets)) - np.repeat(starts, lengths)
-    products = np.append((octets + np.uint64(1)) * _MULTIPLIERS[places % 64], np.uint64(0))
+    products = np.append((octets + np.uint64(1)) * _MULTIPLIERS[(places + 7 * level) % 64], np.uint64(0))
     sums = np.add.reduceat(products, starts) if len(starts) else np.empty(0, dtype=np.uint64)
     sums = np.where(lengths > 0, sums, np.uint64(0))
     mixed: npt.NDArray[np.uint64] = (sums ^ (sums >> np.uint64(29))) >> np.uint64(7)

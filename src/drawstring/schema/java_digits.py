@@ -83,7 +83,9 @@ class _Development:
             margin_twos -= 1
         if margin_twos < 0:
             twos, scale_twos, margin_twos = twos - margin_twos, scale_twos - margin_twos, 0
-        self._width = _width(length + twos + _fives_size(fives), scale_twos + 1 + _fives_size(scale_fives + 1))
+        self._width = _width(
+            length + twos + _fives_size(fives), scale_twos + 1 + _fives_size(scale_fives + 1)
+        )
         self._rest = binary.fraction * 5**fives << twos
         self._scale = 5**scale_fives << scale_twos
         self._margin = 5**fives << margin_twos

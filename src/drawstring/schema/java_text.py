@@ -128,7 +128,9 @@ def _unusual(numbers: pa.Array) -> pa.Array:
     size = pc.abs(numbers)
     tiny = pc.less(size, _SINGLE_DIGIT_BELOW[numbers.type])
     large = pc.and_(pc.greater_equal(size, _LONG_LIMIT), pc.less(size, _ODD_BELOW))
-    powers = pc.and_(pc.or_(pc.less(size, _POWERS_BELOW), pc.greater_equal(size, _LONG_LIMIT)), _is_power(size))
+    powers = pc.and_(
+        pc.or_(pc.less(size, _POWERS_BELOW), pc.greater_equal(size, _LONG_LIMIT)), _is_power(size)
+    )
     return pc.fill_null(pc.or_(tiny, pc.or_(large, powers)), False)
 
 

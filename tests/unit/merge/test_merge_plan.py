@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 from drawstring.errors import CorruptTable, UnsupportedTable
+from drawstring.merge import log_scan, merge_plan
 from drawstring.merge.merge_plan import build_merge_plan
 from drawstring.model.read_task import KeySpec, MergeSpec
 from drawstring.reading import merge_plan_for, read_task
+from tests.unit.merge.model import folded, met, partially_folded, partially_met
 from tests.unit.merge.slices import COMMIT_TIME, EVENT_TIME, FILE_ID, SCHEMA, Slice, instant
 
 EVENT = MergeSpec(EVENT_TIME, ("ts",))
@@ -328,16 +330,18 @@ def test_unknown_commands_are_refused_by_name():
         read(made.log(block))
 
 
+@pytest.mark.parametrize("parquet", [False, True], ids=["avro", "parquet"])
 @pytest.mark.parametrize("mode", ["whole", "partial"])
-@pytest.mark.parametrize("seed", range(5))
-def test_logs_larger_than_memory_merge_to_the_same_rows(seed, mode):
+@pytest.mark.parametrize("seed", range(3))
+def test_logs_larger_than_memory_merge_to_the_same_rows(seed, mode, parquet):
     chance = random.Random(seed)
     made = Slice().base([row(f"key {i}", 0, chance.randrange(9)) for i in range(300)])
     for number in range(1, 12):
         keys = chance.sample(range(400), 120)
         if number % 4:
             made.upsert(
-                [row(f"key {i}", number, chance.randrange(9), chance.choice(["x", None])) for i in keys]
+                [row(f"key {i}", number, chance.randrange(9), chance.choice(["x", None])) for i in keys],
+                parquet=parquet,
             )
         else:
             made.delete({f"key {i}": chance.choice([None, 1, 5]) for i in keys})
@@ -348,6 +352,62 @@ def test_logs_larger_than_memory_merge_to_the_same_rows(seed, mode):
     assert (parts.hidden == whole.hidden).all()
     assert parts.winner_count == whole.winner_count > 50
     assert sorted(map(repr, parts.winners.to_pylist())) == sorted(map(repr, whole.winners.to_pylist()))
+
+
+@pytest.mark.parametrize(
+    ("parquet", "count", "memory"),
+    [(False, 2_000, 100_000), (True, 70_000, 1_000_000)],
+    ids=["avro", "parquet"],
+)
+def test_a_block_larger_than_memory_is_read_in_pieces(parquet, count, memory, monkeypatch):
+    made = Slice().base([row(f"key {i}", 0, 5) for i in range(500)])
+    made.upsert([row(f"key {i}", 1, i % 10, "y" * 50) for i in range(count)], parquet=parquet)
+    sizes = []
+    stream = merge_plan.stream_records
+    monkeypatch.setattr(
+        merge_plan,
+        "stream_records",
+        lambda *given, **more: (sizes.append(len(r.kinds)) or r for r in stream(*given, **more)),
+    )
+    facts = {"storage": made.storage, "table_schema": made.schema, "columns": ["id", "v", "s", "ts"]}
+    parts = build_merge_plan(made.task(), memory_bytes=memory, **facts)
+    assert len(sizes) > 1
+    assert sum(sizes) == count
+    assert parts.row_count == count
+    assert parts.hidden_count == 250
+
+
+def test_a_key_with_more_records_than_memory_holds_is_merged_all_the_same():
+    made = Slice().base([row("a", 0, 0), row("b", 0, 0)])
+    made.upsert([row("a", i, i % 777) for i in range(1_000)])
+    facts = {"storage": made.storage, "table_schema": made.schema, "columns": ["id", "v"]}
+    plan = build_merge_plan(made.task(), memory_bytes=20_000, **facts)
+    assert plan.winners.to_pylist() == [{"id": "a", "v": 776}]
+    assert plan.hidden.tolist() == [True, False]
+
+
+def test_a_large_block_that_is_damaged_is_named():
+    made = Slice().base([row("a", 0, 0)])
+    made.upsert([row(f"key {i}", i, 1) for i in range(1_000)])
+    log = made.logs[0]
+    content = bytearray(made.storage.read(log.path))
+    start = content.index(b"key 900") - 120
+    content[start : start + 60] = b"\xff" * 60
+    made.storage.write(log.path, bytes(content))
+    facts = {"storage": made.storage, "table_schema": made.schema, "columns": ["id", "v"]}
+    with pytest.raises(CorruptTable) as caught:
+        build_merge_plan(made.task(), memory_bytes=20_000, **facts)
+    assert caught.value.fields["path"] == log.path
+
+
+def test_logs_in_many_small_files_are_not_held_all_at_once(monkeypatch):
+    monkeypatch.setattr(log_scan, "_HELD_BYTES", 2_000)
+    made = Slice().base([row("a", 0, 0)])
+    for number in range(1, 8):
+        made.upsert([row("a", number, number)])
+    blocks = log_scan.blocks_of(made.task(), made.storage)
+    assert sum(block.held_bytes for block in blocks) <= 2_000
+    assert read(made) == [("a", 7, "x", 7)]
 
 
 KEYS = [f"k{i}" for i in range(6)]
@@ -371,37 +431,11 @@ def test_any_history_reads_as_folding_it_one_by_one(merge, seed):
             made.delete(ordering)
             events = {key: ("delete", ordering[key], None) for key in keys}
         for key, event in events.items():
-            logs[key] = folded(logs.get(key), event, merge)
-    expected = [met(base.get(key), logs.get(key), merge) for key in KEYS]
+            logs[key] = folded(logs.get(key), event, merge.mode)
+    expected = [met(base.get(key), logs.get(key), merge.mode) for key in KEYS]
     assert read(made, merge) == sorted(
         (tuple(r[c] for c in ("id", "v", "s", "ts")) for r in expected if r), key=repr
     )
-
-
-def rank(ordering):
-    return (0, 0) if ordering is None else (1, ordering)
-
-
-def folded(old, new, merge):
-    if old is None or merge is COMMIT:
-        return new
-    if is_final(old):
-        return old if new[0] == "delete" else new
-    if is_final(new) or rank(new[1]) >= rank(old[1]):
-        return new
-    return old
-
-
-def is_final(event):
-    return event[0] == "delete" and event[1] is None
-
-
-def met(base, event, merge):
-    if event is None:
-        return base
-    if base is not None and merge is EVENT and not is_final(event) and rank(base["ts"]) > rank(event[1]):
-        return base
-    return event[2]
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -421,8 +455,8 @@ def test_any_history_of_partial_updates_reads_as_folding_it_one_by_one(mode, see
             events = {key: ("delete", {"ts": chance.choice([None, 1, 3, 5])}) for key in keys}
             made.delete({key: record["ts"] for key, (_, record) in events.items()})
         for key, event in events.items():
-            logs[key] = partially_folded(logs.get(key), event, merge)
-    expected = [partially_met(base.get(key), logs.get(key), merge) for key in KEYS]
+            logs[key] = partially_folded(logs.get(key), event, merge.mode)
+    expected = [partially_met(base.get(key), logs.get(key), merge.mode) for key in KEYS]
     rows = [tuple(found[name] for name in ("id", "v", "s", "ts")) for found in expected if found]
     assert read(made, merge) == sorted(rows, key=repr)
 
@@ -434,35 +468,3 @@ def random_row(chance, key, number):
         "s": chance.choice([None, f"s{number}"]),
         "ts": chance.randrange(1, 6),
     }
-
-
-def is_final_delete(event):
-    return event[0] == "delete" and event[1]["ts"] is None
-
-
-def newer_wins(old, new, merge):
-    if merge.mode == COMMIT_TIME or is_final_delete(old) or is_final_delete(new):
-        return True
-    return rank(new[1]["ts"]) >= rank(old[1]["ts"])
-
-
-def combined(high, low):
-    return {name: low[name] if value is None else value for name, value in high.items()}
-
-
-def partially_folded(old, new, merge):
-    if old is None:
-        return new
-    if is_final_delete(old) and new[0] == "delete":
-        return old
-    wins = newer_wins(old, new, merge)
-    if old[0] == new[0] == "data":
-        return ("data", combined(new[1], old[1]) if wins else combined(old[1], new[1]))
-    return new if wins else old
-
-
-def partially_met(base, event, merge):
-    if event is None or base is None:
-        return base if event is None else event[1] if event[0] == "data" else None
-    kind, found = partially_folded(("data", base), event, merge)
-    return found if kind == "data" else None
