@@ -60,7 +60,7 @@ def _row_width(schema: pa.Schema) -> int:
 
 def _width(kind: pa.DataType) -> int:
     try:
-        return max(1, kind.bit_width // 8)
+        return max(1, int(kind.bit_width) // 8)
     except ValueError:
         return 4
 

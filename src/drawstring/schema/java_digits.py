@@ -86,9 +86,9 @@ class _Development:
         self._width = _width(
             length + twos + _fives_size(fives), scale_twos + 1 + _fives_size(scale_fives + 1)
         )
-        self._rest = binary.fraction * 5**fives << twos
-        self._scale = 5**scale_fives << scale_twos
-        self._margin = 5**fives << margin_twos
+        self._rest: int = binary.fraction * 5**fives << twos
+        self._scale: int = 5**scale_fives << scale_twos
+        self._margin: int = 5**fives << margin_twos
         self._low = self._high = False
 
     def run(self) -> tuple[list[int], int, bool]:
