@@ -46,7 +46,7 @@ bench-peers: ## the same work by Hudi, Iceberg, Delta and Paimon (PySpark 3.5, j
 interop: ## drawstring against Apache Hudi itself, both directions (PySpark 3.5, jars from Maven Central)
 	@SPARK=3.5 $(PYTEST) -m interop tests/interop $(ARGS)
 
-torture: ## kill writers, break files, race commits: the long reliability runs
+torture: ## the long runs: file groups larger than memory, random histories merged for minutes
 	@$(PYTEST) -m torture $(TESTS) $(ARGS)
 
 wheel: ## build dist/*.whl with the compiled bridge inside
