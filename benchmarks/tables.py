@@ -77,12 +77,12 @@ class _Writer:
         text = "".join(f"{key}={value}\n" for key, value in lines.items())
         (self.path / ".hoodie" / "hoodie.properties").write_text(text)
 
-    def commit(self, instant: str, avro_schema: str) -> None:
+    def commit(self, instant: str, avro_schema: str, *, extra: Mapping[str, str] | None = None) -> None:
         action = "deltacommit" if self.merge_on_read else "commit"
         folder = self.path / ".hoodie" / "timeline"
         record = {
             "partitionToWriteStats": self.stats,
-            "extraMetadata": {"schema": avro_schema},
+            "extraMetadata": {"schema": avro_schema, **(extra or {})},
             "operationType": "UPSERT" if instant == SECOND else "BULK_INSERT",
         }
         (folder / f"{instant}.{action}.requested").touch()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal as D
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import fastavro
 import pyarrow as pa
@@ -240,10 +240,20 @@ class Columns:
         return found
 
 
+class EvolvedColumns(Protocol):
+    """Columns as files hold them and as the table has them."""
+
+    def schema(self, *, new: bool) -> pa.Schema:
+        """Their types."""
+
+    def row(self, number: int, *, new: bool) -> dict[str, Any]:
+        """One row of them."""
+
+
 class PromotedTable:
     """A merge-on-read table written with the old types, and then declared to have the new ones."""
 
-    def __init__(self, path: Path, columns: Columns) -> None:
+    def __init__(self, path: Path, columns: EvolvedColumns) -> None:
         self._columns = columns
         self._writer = _Writer(path, path.name, merge_on_read=True)
         self._schema = pa.schema(
@@ -254,8 +264,8 @@ class PromotedTable:
             ]
         )
 
-    def write(self) -> PromotedTable:
-        """Write the files and both commits."""
+    def write(self, extra: Mapping[str, str] | None = None) -> PromotedTable:
+        """Write the files and both commits, the second with more to say perhaps."""
         self._writer.path.mkdir(parents=True)
         self._writer.properties()
         self._base_file("base", self._rows("base"))
@@ -264,7 +274,7 @@ class PromotedTable:
         self._log_file("merged", [self._row("merged", ROWS, ts=5)], _AVRO_DATA)
         self._log_file("avro", self._rows("avro"), _AVRO_DATA)
         self._log_file("parquet", self._rows("parquet"), _PARQUET_DATA)
-        self._writer.commit(SECOND, self._avro(self._data_schema(new=True)))
+        self._writer.commit(SECOND, self._avro(self._data_schema(new=True)), extra=extra)
         return self
 
     @property
@@ -327,6 +337,7 @@ def _file_id(file: str) -> str:
 
 
 def _pairs(value: Any, kind: pa.DataType) -> Any:
+    """Maps as pairs, as Arrow wants them."""
     return list(value.items()) if pa.types.is_map(kind) and value is not None else value
 
 

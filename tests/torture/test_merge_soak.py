@@ -86,7 +86,7 @@ class History:
 
     def found(self) -> list[tuple]:
         """The rows that a merge plan has, in a limit of memory that is sometimes tiny."""
-        memory = self.chance.choice([DEFAULT_MEMORY_BYTES, 50_000, 4_000])
+        memory = self.chance.choice([DEFAULT_MEMORY_BYTES, 50_000, 8_000])
         facts = {"storage": self.made.storage, "table_schema": self.made.schema, "columns": list(COLUMNS)}
         if not self.made.logs:
             return self.expected()

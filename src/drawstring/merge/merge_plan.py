@@ -94,9 +94,9 @@ def build_merge_plan(
 class _MergedParts:
     """The plans of parts of the keys, becoming one."""
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, winners: WinnerFile) -> None:
         self._hidden: Mask = np.zeros(0, dtype=bool)
-        self._winners = WinnerFile(schema)
+        self._winners = winners
         self._count = 0
 
     def add(self, plan: MergePlan) -> None:
@@ -136,10 +136,11 @@ class _Merge:
         if size <= memory:
             return self.plan(read_records(self._task, blocks, self._columns))
         stream = stream_records(self._task, blocks, self._columns, max_bytes=memory // 4)
-        merged = _MergedParts(self._requested)
-        with parted(stream, count=-(-2 * size // memory)) as parts:
-            self._plan_parts(parts, merged)
-        return merged.plan(self._footer)
+        with WinnerFile(self._requested) as winners:
+            merged = _MergedParts(winners)
+            with parted(stream, count=-(-2 * size // memory)) as parts:
+                self._plan_parts(parts, merged)
+            return merged.plan(self._footer)
 
     def _plan_parts(self, parts: Parts, merged: _MergedParts) -> None:
         """Merge each part with the whole base file; parts that came out too large are parted again."""

@@ -127,21 +127,27 @@ def _hashes(keys: pa.Array, level: int) -> npt.NDArray[np.uint64]:
 
 
 class WinnerFile:
-    """Winners of part after part, in a file that is mapped rather than read."""
+    """Winners of part after part, in a file that is mapped rather than read. Use it as a context."""
 
     def __init__(self, schema: pa.Schema) -> None:
         handle, self._path = tempfile.mkstemp(prefix="drawstring-winners-", suffix=".arrow")
         os.close(handle)
         self._writer = pa.ipc.new_file(self._path, schema)
 
+    def __enter__(self) -> WinnerFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Take the file's name away; its bytes live as long as the table that `finish` gave."""
+        with contextlib.suppress(pa.ArrowException, OSError):
+            self._writer.close()
+        os.unlink(self._path)
+
     def add(self, winners: pa.Table) -> None:
         """Append rows."""
         self._writer.write_table(winners)
 
     def finish(self) -> pa.Table:
-        """All rows; the file's name is gone, its bytes live as long as the table."""
+        """All rows."""
         self._writer.close()
-        try:
-            return pa.ipc.open_file(pa.memory_map(self._path)).read_all()
-        finally:
-            os.unlink(self._path)
+        return pa.ipc.open_file(pa.memory_map(self._path)).read_all()

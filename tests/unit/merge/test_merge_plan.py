@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import tempfile
 from dataclasses import replace
 from decimal import Decimal
 
@@ -348,7 +349,7 @@ def test_logs_larger_than_memory_merge_to_the_same_rows(seed, mode, parquet):
     merge = EVENT if mode == "whole" else MergeSpec(EVENT_TIME, ("ts",), "IGNORE_DEFAULTS")
     facts = {"storage": made.storage, "table_schema": made.schema, "columns": ["id", "v", "s", "ts"]}
     whole = build_merge_plan(made.task(merge), **facts)
-    parts = build_merge_plan(made.task(merge), memory_bytes=5_000, **facts)
+    parts = build_merge_plan(made.task(merge), memory_bytes=40_000, **facts)
     assert (parts.hidden == whole.hidden).all()
     assert parts.winner_count == whole.winner_count > 50
     assert sorted(map(repr, parts.winners.to_pylist())) == sorted(map(repr, whole.winners.to_pylist()))
@@ -386,7 +387,8 @@ def test_a_key_with_more_records_than_memory_holds_is_merged_all_the_same():
     assert plan.hidden.tolist() == [True, False]
 
 
-def test_a_large_block_that_is_damaged_is_named():
+def test_a_large_block_that_is_damaged_is_named_and_leaves_no_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     made = Slice().base([row("a", 0, 0)])
     made.upsert([row(f"key {i}", i, 1) for i in range(1_000)])
     log = made.logs[0]
@@ -398,6 +400,7 @@ def test_a_large_block_that_is_damaged_is_named():
     with pytest.raises(CorruptTable) as caught:
         build_merge_plan(made.task(), memory_bytes=20_000, **facts)
     assert caught.value.fields["path"] == log.path
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_logs_in_many_small_files_are_not_held_all_at_once(monkeypatch):
