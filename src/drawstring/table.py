@@ -27,6 +27,8 @@ from drawstring.timeline.reader import TimelineReader
 from drawstring.timeline.timeline import Timeline
 
 Moment = str | dt.date | dt.datetime
+EARLIEST = "earliest"
+"""Begins an incremental read before the first commit, archived ones too."""
 
 
 def open_table(
@@ -125,6 +127,7 @@ class Table:
     def incremental(self, begin: Moment, end: Moment | None = None) -> IncrementalRead:
         """Rows committed after `begin`, up to and including `end` (by default the newest commit).
 
+        `begin` may be "earliest". A bound given to the second covers it: its commits are not after `begin`.
         Bounds are completion times from table version 8 on and instant times in version 6, as in Hudi.
         """
         if not self.config.populate_meta_fields:
@@ -143,9 +146,10 @@ class Table:
                 operation="incremental",
                 path=self.path,
             )
-        first = "000" if begin == "earliest" else begin
-        lower = instant_time(first, timezone=self.config.timezone)
-        upper = None if end is None else instant_time(end, timezone=self.config.timezone, whole_second=True)
+        zone = self.config.timezone
+        is_open = isinstance(begin, str) and begin.strip().lower() == EARLIEST
+        lower = instant_time("000" if is_open else begin, timezone=zone, whole_second=True)
+        upper = None if end is None else instant_time(end, timezone=zone, whole_second=True)
         return IncrementalRead(self.state(), read_task, lower, upper, self.options)
 
     def inspect(self, as_of: Moment | None = None) -> TableReport:

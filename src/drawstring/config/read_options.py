@@ -32,7 +32,8 @@ AS_OF = Option(
     "as.of.instant",
     text,
     None,
-    "Read the table as it was at this instant or time.",
+    "Read the table as it was at this instant or time: yyyyMMddHHmmss[SSS], yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], or "
+    "ISO 8601. Without a zone the digits are those of the timeline; a time to the second covers the second.",
     # How Spark's readers spell it; options reach the planner in lower case.
     aliases=("timestampAsOf", "versionAsOf", "timestampasof", "versionasof"),
 )
@@ -40,7 +41,8 @@ BEGIN = Option(
     "hoodie.datasource.read.begin.instanttime",
     text,
     None,
-    "Incremental reads return what was committed after this (completion time from version 8 on).",
+    "Incremental reads return what was committed after this (completion time from version 8 on): a time as in "
+    "as.of.instant, or earliest.",
     aliases=("hoodie.datasource.read.begin.instant.time",),
 )
 END = Option(

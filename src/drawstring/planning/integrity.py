@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from drawstring.errors import CorruptTable
+from drawstring.errors import CorruptTable, DrawstringError, InvalidInput
 from drawstring.model.file_group import BaseFile, FileSlice, LogFile
 from drawstring.planning.table_state import TableState
 from drawstring.view.file_system_view import visible_slices
@@ -15,6 +15,8 @@ _STATS_CHECKED = 20_000
 
 def check_files_present(state: TableState, max_instant: str | None) -> None:
     """Raise `CorruptTable` when a file that readers at `max_instant` must see is gone, or a log was cut.
+
+    Where the timeline says that a cleaner took it, the table is whole and the time is wrong: `InvalidInput`.
 
     A listing does not show what is missing: the slice before would be read in its place. So the slices are
     computed once more, as if every file that commits name were there; what they need must be in storage.
@@ -27,7 +29,7 @@ def check_files_present(state: TableState, max_instant: str | None) -> None:
         for found in visible_slices(partition, files, state.visibility(max_instant)):
             for file in found.files:
                 if file.name not in present and not _is_rightly_absent(state, found, file, max_instant):
-                    raise _missing(state, file, max_instant)
+                    raise _absent(state, file, max_instant)
                 if isinstance(file, LogFile) and present.get(file.name, file.size) < file.size:
                     raise _cut(state, file, present[file.name])
 
@@ -51,10 +53,13 @@ def _named_files(state: TableState, max_instant: str | None) -> dict[str, dict[s
 
 def _add_cleaned(state: TableState, named: dict[str, dict[str, int]]) -> None:
     """Add the files that cleans deleted: a reader in the past may need them, whoever wrote them."""
-    for clean in state.timeline.completed_cleans:
-        for path in state.reader.cleaned_files(clean):
-            partition, _, name = path.rpartition("/")
-            named[partition].setdefault(name, 0)
+    for path in _cleaned_files(state):
+        partition, _, name = path.rpartition("/")
+        named[partition].setdefault(name, 0)
+
+
+def _cleaned_files(state: TableState) -> set[str]:
+    return {path for clean in state.timeline.completed_cleans for path in state.reader.cleaned_files(clean)}
 
 
 def _is_rightly_absent(
@@ -67,6 +72,22 @@ def _is_rightly_absent(
         write.instant.requested_time <= max_instant
         and found.group.file_id in write.metadata.replaced.get(found.group.partition_path, ())
         for write in state.history.writes
+    )
+
+
+def _absent(state: TableState, file: BaseFile | LogFile, max_instant: str | None) -> DrawstringError:
+    is_cleaned = max_instant is not None and file.path in _cleaned_files(state)
+    return _cleaned(state, file, max_instant) if is_cleaned else _missing(state, file, max_instant)
+
+
+def _cleaned(state: TableState, file: BaseFile | LogFile, max_instant: str | None) -> InvalidInput:
+    return InvalidInput(
+        f"{state.storage.root} can no longer be read as of {max_instant}: a cleaner removed {file.path}, which instant "
+        f"{file.instant} wrote. Read as of a later instant; savepoints keep their files.",
+        condition="SNAPSHOT_WAS_CLEANED",
+        path=file.path,
+        instant=file.instant,
+        as_of=max_instant,
     )
 
 

@@ -7,7 +7,9 @@ import re
 
 from drawstring.errors import InvalidInput
 
-_DIGITS = re.compile(r"^\d{1,20}$")
+_DIGITS = re.compile(r"^\d{1,20}$", re.ASCII)
+_HALF_A_TIME = (*range(4, 14), 15, 16)
+"""Numbers of digits that no instant has: as text they would sort before or after all instants of a time."""
 _TO_THE_SECOND = re.compile(r":\d\d:\d\d(?![\d.,:])")
 _FORMS = "yyyyMMddHHmmss[SSS], yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS] or ISO 8601 with a zone"
 
@@ -21,16 +23,37 @@ def instant_time(
         value: digits as they stand on the timeline, a date (its first moment), a date with a time, or
             ISO 8601; without a zone the digits are taken as they are, with one they are converted.
         timezone: the zone of the table's instants, `UTC` or `LOCAL` (this machine's).
-        whole_second: whether a text without a fraction covers its second, as Hudi's time travel has it.
+        whole_second: whether a text without a fraction covers its second, as Hudi has it wherever it takes a
+            time.
     """
     if isinstance(value, str) and _DIGITS.match(value.strip()):
-        return value.strip()
+        return _checked(value.strip())
     moment = value if isinstance(value, dt.datetime) else _parse(value)
     if whole_second and isinstance(value, str) and _TO_THE_SECOND.search(value):
         moment = moment.replace(microsecond=999_000)
     if moment.tzinfo is not None:
         moment = moment.astimezone(dt.timezone.utc if timezone == "UTC" else None)
     return moment.strftime("%Y%m%d%H%M%S") + f"{moment.microsecond // 1000:03d}"
+
+
+def _checked(digits: str) -> str:
+    """Digits that can stand on a timeline; those that begin with zeros are bounds before any commit."""
+    if digits.startswith("000") or not digits.strip("0"):
+        return digits
+    try:
+        if len(digits) in _HALF_A_TIME:
+            raise ValueError
+        if len(digits) in (14, 17):
+            dt.datetime.strptime(digits[:14], "%Y%m%d%H%M%S")
+    except ValueError:
+        raise _no_instant(digits) from None
+    return digits
+
+
+def _no_instant(found: object) -> InvalidInput:
+    return InvalidInput(
+        f"{found!r} is no instant; expected {_FORMS}.", condition="INVALID_INSTANT", found=found
+    )
 
 
 def _parse(value: str | dt.date) -> dt.datetime:
@@ -44,6 +67,4 @@ def _parse(value: str | dt.date) -> dt.datetime:
     try:
         return dt.datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidInput(
-            f"{value!r} is no instant; expected {_FORMS}.", condition="INVALID_INSTANT", found=value
-        ) from None
+        raise _no_instant(value) from None

@@ -223,7 +223,7 @@ def _file_count(task: ReadTask) -> int:
 def _source(table: Table) -> ScanSource:
     options = table.options
     if options.query_type == INCREMENTAL:
-        return table.incremental(options.begin or "000", options.end)
+        return table.incremental(options.begin if options.begin is not None else "000", options.end)
     return table.snapshot(options.as_of, query_type=options.query_type)
 
 

@@ -43,7 +43,26 @@ def test_a_text_to_the_second_covers_the_second_where_hudi_reads_it_so(given, ex
     assert instant_time(given, timezone="UTC", whole_second=True) == expected
 
 
-@pytest.mark.parametrize("given", ["yesterday", "", "2026-13-01", "2026-08-22 25:00:00"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "yesterday",
+        "",
+        "2026-13-01",
+        "2026-08-22 25:00:00",
+        "20261322103000",
+        "20260822103099123",
+        "20260822",
+        "1794776457",
+        "2026082210300012",
+        "٢٠٢٦٠٨٢٢١٠٣٠٠٠",
+    ],
+)
 def test_what_is_no_time_is_told(given):
     with pytest.raises(InvalidInput, match="is no instant"):
         instant_time(given)
+
+
+@pytest.mark.parametrize("given", ["0", "000", "00000000000000", "00000000000002", "20991231235959999"])
+def test_bounds_before_and_after_all_commits_are_instants_too(given):
+    assert instant_time(given) == given

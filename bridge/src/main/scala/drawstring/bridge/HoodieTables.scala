@@ -28,8 +28,17 @@ trait HoodieReadableTable extends Table with SupportsRead {
 
   override def properties(): util.Map[String, String] = loaded.properties.asJava
 
-  override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder =
-    new HoodieScanBuilder(spark, loaded.withOptions(options.asCaseSensitiveMap().asScala.toMap))
+  override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = {
+    val asked = loaded.withOptions(options.asCaseSensitiveMap().asScala.toMap)
+    // The query was resolved with the columns that the table was loaded with.
+    if (asked.schema != loaded.schema) throw BridgeErrors.make(
+      "InvalidOption",
+      "OPTION_CHANGES_COLUMNS",
+      s"The options of this read of ${loaded.name} ask for a state of the table with other columns, but were given after " +
+        "its columns were looked up. Write TIMESTAMP AS OF or VERSION AS OF in SQL, or load the table by its path.",
+      "path" -> loaded.path)
+    new HoodieScanBuilder(spark, asked)
+  }
 
   /** The same snapshot as a V1 relation, for the read path that plans `FileSourceScanExec`. */
   def toV1Relation: BaseRelation = HoodieFileIndex.relation(spark, loaded)

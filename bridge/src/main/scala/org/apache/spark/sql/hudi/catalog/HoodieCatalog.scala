@@ -9,6 +9,7 @@ import drawstring.bridge.BridgeErrors
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.expressions.Transform
+import org.apache.spark.sql.hudi.analysis.ComputedTime
 import org.apache.spark.sql.types.StructType
 
 /**
@@ -132,9 +133,11 @@ class HoodieCatalog extends DelegatingCatalogExtension with StagingTableCatalog 
 
   /**
    * The instant that reads, in the session's time zone, like the given time: Hudi compares the digits. A time given to
-   * the second covers it, as in Hudi.
+   * the second covers it, as in Hudi. A computed time is a moment; the planner finds it in the zone of the timeline.
    */
-  private def instant(micros: Long): String = {
+  private def instant(micros: Long): String = if (ComputedTime.isMoment(micros)) {
+    Instant.EPOCH.plus(micros, ChronoUnit.MICROS).toString
+  } else {
     val zone = ZoneId.of(spark.sessionState.conf.sessionLocalTimeZone)
     val seen = if (micros % 1000000L == 0) micros + 999000L else micros
     LocalDateTime.ofInstant(Instant.EPOCH.plus(seen, ChronoUnit.MICROS), zone).format(HoodieCatalog.instantFormat)
