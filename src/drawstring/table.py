@@ -55,7 +55,7 @@ def open_table(
     read_options = ReadOptions.of(options, session=session, table=config.properties)
     if read_options.merge_settings:
         config = config.with_properties(read_options.merge_settings)
-    check_readable(config, path=storage.root)
+    check_readable(config, path=storage.root, merges=read_options.query_type != READ_OPTIMIZED)
     _check_merge_type(config, read_options, storage.root)
     return Table(storage, config, read_options)
 
@@ -120,6 +120,7 @@ class Table:
                 key=QUERY_TYPE.key,
                 value=query_type,
             )
+        check_readable(self.config, path=self.path, merges=kind != READ_OPTIMIZED)
         zone = self.config.timezone
         instant = None if as_of is None else instant_time(as_of, timezone=zone, whole_second=True)
         return Snapshot(self.state(), read_task, instant, kind)
@@ -146,6 +147,7 @@ class Table:
                 operation="incremental",
                 path=self.path,
             )
+        check_readable(self.config, path=self.path)
         zone = self.config.timezone
         is_open = isinstance(begin, str) and begin.strip().lower() == EARLIEST
         lower = instant_time("000" if is_open else begin, timezone=zone, whole_second=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import pickle
 import re
@@ -11,10 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from drawstring.errors import CorruptTable
+from drawstring.errors import CorruptTable, UnsupportedTable
 from drawstring.formats.avro_native import varint
 from drawstring.formats.parquet import ParquetSource
 from drawstring.formats.parquet_pages import MAX_PAGE_BYTES, check_pages
+from drawstring.storage import LocalStorage
+from drawstring.view.footer_stats import footer_statistics
 
 MEGABYTE = 1 << 20
 
@@ -162,3 +165,34 @@ def test_a_cut_or_flipped_header_is_damage_and_never_a_hang():
         except CorruptTable:
             continue
         assert rows.column("a").to_pylist() == list(range(1000))
+
+
+@pytest.mark.parametrize("plaintext_footer", [True, False])
+def test_encrypted_files_are_refused_by_name(tmp_path, plaintext_footer):
+    path = tmp_path / "f.parquet"
+    write_encrypted(path, plaintext_footer=plaintext_footer)
+    with pytest.raises(UnsupportedTable) as caught, ParquetSource(pa.OSFile(str(path)), "f.parquet"):
+        pass
+    assert caught.value.condition == "ENCRYPTED_BASE_FILE"
+    statistics = footer_statistics(LocalStorage(str(tmp_path)), ["f.parquet"], {"s": pa.string()})
+    assert not statistics
+
+
+def write_encrypted(path, *, plaintext_footer):
+    encryption = pytest.importorskip("pyarrow.parquet.encryption")
+
+    class Keys(encryption.KmsClient):
+        def wrap_key(self, key, _master):
+            return base64.b64encode(key)
+
+        def unwrap_key(self, wrapped, _master):
+            return base64.b64decode(wrapped)
+
+    factory = encryption.CryptoFactory(lambda _: Keys())
+    wanted = encryption.EncryptionConfiguration(
+        footer_key="f", column_keys={"c": ["s"]}, plaintext_footer=plaintext_footer
+    )
+    properties = factory.file_encryption_properties(encryption.KmsConnectionConfig(), wanted)
+    table = pa.table({"n": [1, 2], "s": ["a", "b"]})
+    with pq.ParquetWriter(path, table.schema, encryption_properties=properties) as writer:
+        writer.write_table(table)

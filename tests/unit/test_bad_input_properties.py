@@ -75,7 +75,9 @@ def test_a_cut_file_without_backup_does_not_pass_its_checksum(tmp_path):
         ({"hoodie.table.version": "-1"}, "TABLE_VERSION_NOT_SUPPORTED"),
         ({"hoodie.timeline.layout.version": "1"}, "TIMELINE_LAYOUT_NOT_SUPPORTED"),
         ({"hoodie.timeline.layout.version": "99"}, "TIMELINE_LAYOUT_NOT_SUPPORTED"),
+        ({"hoodie.table.version": "5"}, "TABLE_VERSION_NOT_SUPPORTED"),
         ({"hoodie.table.base.file.format": "ORC"}, "BASE_FILE_FORMAT_NOT_SUPPORTED"),
+        ({"hoodie.table.base.file.format": "lance"}, "BASE_FILE_FORMAT_NOT_SUPPORTED"),
     ],
 )
 def test_unknown_versions_are_refused_and_never_guessed(tmp_path, extra, condition):
@@ -100,6 +102,9 @@ def test_a_version_that_is_no_number_is_told(tmp_path, version):
         {"hoodie.compaction.payload.class": MODEL + "DefaultHoodieRecordPayload$Evil"},
         {"hoodie.record.merge.mode": "CUSTOM", "hoodie.record.merge.strategy.id": "antigravity"},
         {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "os.system"},
+        {"hoodie.record.merge.mode": "CUSTOM"},
+        {"hoodie.record.merge.mode": "NEWER_THAN_NINE"},
+        {"hoodie.record.merge.mode": "EVENT_TIME_ORDERING", "hoodie.table.partial.update.mode": "GUESS"},
     ],
 )
 def test_mergers_that_are_not_on_the_list_are_refused_and_not_loaded(tmp_path, extra):
@@ -107,6 +112,16 @@ def test_mergers_that_are_not_on_the_list_are_refused_and_not_loaded(tmp_path, e
         open_table(write(tmp_path, {"hoodie.table.type": "MERGE_ON_READ", **extra}))
     assert caught.value.condition == "MERGER_NOT_SUPPORTED"
     assert "antigravity" not in sys.modules
+
+
+def test_base_files_are_read_without_the_code_that_would_merge_logs(tmp_path):
+    custom = {"hoodie.table.type": "MERGE_ON_READ", "hoodie.compaction.payload.class": "com.acme.Payload"}
+    path = write(tmp_path, custom)
+    table = open_table(path, options={"hoodie.datasource.query.type": "read_optimized"})
+    assert table.snapshot(query_type="read_optimized").query_type == "read_optimized"
+    for read in (table.snapshot, lambda: table.incremental("000")):
+        with pytest.raises(UnsupportedTable, match=r"com\.acme\.Payload"):
+            read()
 
 
 @pytest.mark.parametrize(

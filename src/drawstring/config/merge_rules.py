@@ -47,6 +47,10 @@ _PACKAGES = (
     "org.apache.hudi.common.model.debezium.",
     "org.apache.hudi.payload.",
 )
+_KNOWN_MODES = {
+    "hoodie.record.merge.mode": (COMMIT_TIME, EVENT_TIME, CUSTOM),
+    "hoodie.table.partial.update.mode": ("NONE", "KEEP_VALUES", "IGNORE_DEFAULTS", "FILL_UNAVAILABLE"),
+}
 _MERGE_PROPERTY = "hoodie.record.merge.property."
 
 
@@ -66,7 +70,8 @@ def merge_rule(properties: Mapping[str, str], *, version: int) -> MergeRule:
     """
     ordering = ordering_fields(properties)
     rule = (
-        _by_mode(properties, version, ordering)
+        _unknown_setting(properties)
+        or _by_mode(properties, version, ordering)
         or _by_payload(properties)
         or _by_strategy(properties, version)
     )
@@ -89,6 +94,15 @@ def ordering_fields(properties: Mapping[str, str]) -> tuple[str, ...]:
         if properties.get(key):
             return names(properties[key])
     return ()
+
+
+def _unknown_setting(properties: Mapping[str, str]) -> MergeRule | None:
+    """A mode that a newer Hudi knows: nothing else in the properties says what it means."""
+    for key, known in _KNOWN_MODES.items():
+        found = properties.get(key, "").strip().upper()
+        if found and found not in known:
+            return MergeRule(MergeSpec(CUSTOM), unknown=f"{key}={found}")
+    return None
 
 
 def _by_mode(properties: Mapping[str, str], version: int, ordering: tuple[str, ...]) -> MergeRule | None:

@@ -75,9 +75,11 @@ REFUSALS = (
 )
 
 
-def check_readable(config: TableConfig, *, path: str) -> None:
-    """Refuse, by name, a table that cannot be read exactly."""
+def check_readable(config: TableConfig, *, path: str, merges: bool = True) -> None:
+    """Refuse, by name, a table that cannot be read exactly; without `merges` only its base files are to be read."""
     for refusal in REFUSALS:
+        if refusal.finds is _merger and not merges:
+            continue
         found = refusal.finds(config)
         if found is not None:
             raise UnsupportedTable(

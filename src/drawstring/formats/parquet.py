@@ -9,10 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from drawstring.errors import CorruptTable
+from drawstring.errors import CorruptTable, UnsupportedTable
 from drawstring.formats.parquet_pages import check_pages
 
 DEFAULT_BATCH_ROWS = 65_536
+_SIGNATURE_BYTES = 28
+"""Nonce and tag behind a footer that is signed but not encrypted."""
 
 
 class ParquetSource:
@@ -28,9 +30,15 @@ class ParquetSource:
             self._parquet = pq.ParquetFile(
                 file, metadata=footer, page_checksum_verification=True, coerce_int96_timestamp_unit="us"
             )
+            if footer is None:
+                check_not_encrypted(file, self._parquet.metadata, path)
         except (pa.ArrowException, OSError, ValueError) as error:
+            encrypted = _ends_encrypted(file)
             file.close()
-            raise unreadable_parquet(path, error) from error
+            raise encrypted_parquet(path) if encrypted else unreadable_parquet(path, error) from error
+        except UnsupportedTable:
+            file.close()
+            raise
 
     def __enter__(self) -> ParquetSource:
         return self
@@ -79,6 +87,38 @@ class ParquetSource:
 def _is_near(file: Any) -> bool:
     """Whether small reads cost next to nothing."""
     return isinstance(file, (pa.OSFile, pa.BufferReader, pa.MemoryMappedFile))
+
+
+def check_not_encrypted(file: Any, footer: Any, path: str) -> None:
+    """Refuse a file whose footer is plain but signed, which says that columns are encrypted.
+
+    Asking pyarrow for such a column's metadata ends the process. The signature is what stands between the footer
+    that was parsed and the length that the file gives for it; files far away are not asked once more.
+    """
+    if _is_near(file):
+        length = int.from_bytes(_tail(file)[:4], "little")
+        if length == footer.serialized_size + _SIGNATURE_BYTES:
+            raise encrypted_parquet(path)
+
+
+def _ends_encrypted(file: Any) -> bool:
+    return _is_near(file) and _tail(file)[4:] == b"PARE"
+
+
+def _tail(file: Any) -> bytes:
+    size = file.size()
+    return bytes(file.read_at(8, max(size - 8, 0)))
+
+
+def encrypted_parquet(path: str) -> UnsupportedTable:
+    """The error for a file that only holders of its keys can read."""
+    return UnsupportedTable(
+        f"Parquet file {path} is encrypted; drawstring reads plain files only. Read the table with Apache Hudi, or let "
+        "it rewrite the file without encryption.",
+        condition="ENCRYPTED_BASE_FILE",
+        operation="read",
+        path=path,
+    )
 
 
 def unreadable_parquet(path: str, reason: object) -> CorruptTable:

@@ -6,8 +6,8 @@ import re
 
 from drawstring.model.file_group import BaseFile, LogFile
 
-BASE_FILE_EXTENSIONS = frozenset({"parquet", "orc", "hfile", "lance"})
-_BASE = re.compile(r"^([^_./][^_/]*)_([^_/]*)_(\d+)\.(parquet|orc|hfile|lance)$")
+# Of any format: a file whose format is not known must be refused, not overlooked.
+_BASE = re.compile(r"^([^_./][^_/]*)_([^_/]*)_(\d+)\.([a-z][a-z0-9]*)$")
 _LOG = re.compile(r"^\.(.+)_(\d+)\.log\.(\d+)(?:_(\d+-\d+-\d+))?(\.cdc)?$")
 
 

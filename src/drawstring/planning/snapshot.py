@@ -123,6 +123,7 @@ class TaskFacts:
     def task(self, found: FileSlice) -> ReadTask:
         """The task that reads a slice."""
         _refuse_skeleton(found)
+        _refuse_other_formats(found)
         config = self.state.config
         has_logs = bool(found.log_files)
         filters_blocks = has_logs and (config.layout < 2 or config.was_upgraded_from_v6)
@@ -206,6 +207,22 @@ class TaskFacts:
     @cached_property
     def _row_counts(self) -> dict[str, Mapping[str, int]]:
         return {}
+
+
+def _refuse_other_formats(found: FileSlice) -> None:
+    """A table may mix formats of base files; its properties then name only one of them."""
+    base = found.base_file
+    if base is not None and base.extension != "parquet":
+        raise UnsupportedTable(
+            f"Cannot read {base.path}: its format is {base.extension.upper()}; drawstring reads PARQUET. Let "
+            "Apache Hudi rewrite the file group as Parquet, or read the table with it.",
+            condition="BASE_FILE_FORMAT_NOT_SUPPORTED",
+            operation="read",
+            path=base.path,
+            partition=found.group.partition_path,
+            instant=base.instant,
+            found=base.extension,
+        )
 
 
 def _refuse_skeleton(found: FileSlice) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from drawstring.errors import UnsupportedTable
+from drawstring.formats.parquet import check_not_encrypted
 from drawstring.predicates.evaluate import ColumnFacts
 from drawstring.storage.base import Storage
 from drawstring.view.statistics import FileStatistics, comparable_bounds
@@ -65,7 +67,8 @@ def _read(storage: Storage, path: str) -> _Footer | None:
     try:
         with storage.open(path) as file:
             metadata = pq.read_metadata(file)
-    except (OSError, pa.ArrowException):
+            check_not_encrypted(file, metadata, path)
+    except (OSError, pa.ArrowException, UnsupportedTable):
         # Skipping is an optimisation: whoever reads the file reports what is wrong with it.
         return None
     types = dict(_leaves(metadata.schema.to_arrow_schema(), ""))

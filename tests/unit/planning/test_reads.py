@@ -369,3 +369,21 @@ def test_reading_without_merging_is_refused_where_there_are_logs(request):
         merged.open(**option)
     assert caught.value.condition == "READ_OPTION_NOT_SUPPORTED"
     assert merged.open(**option, **{"hoodie.datasource.query.type": "read_optimized"})
+
+
+@pytest.mark.parametrize("extension", ["orc", "lance", "hfile", "vortex"])
+def test_a_base_file_of_another_format_is_refused_and_not_overlooked(builder, extension):
+    builder.commit(T1, {"a": [1], "b": [2]})
+    name = f"a/fa-0_0-0-0_{T1}"
+    builder.storage.write(f"{name}.{extension}", builder.storage.read(f"{name}.parquet"))
+    builder.storage.delete(f"{name}.parquet")
+    instant = next(
+        info.path for info in builder.storage.list(".hoodie", recursive=True) if info.path.endswith(".commit")
+    )
+    said = builder.storage.read(instant).replace(f"{name}.parquet".encode(), f"{name}.{extension}".encode())
+    builder.storage.delete(instant)
+    builder.storage.write(instant, said)
+    with pytest.raises(UnsupportedTable, match=extension.upper()) as caught:
+        builder.open().snapshot().scan().plan()
+    assert caught.value.fields["partition"] == "a"
+    assert caught.value.fields["instant"] == T1
