@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from drawstring.errors import CorruptTable, UnsupportedTable
+from drawstring.errors import CorruptTable, DrawstringError, UnsupportedTable
 from drawstring.formats.parquet_pages import check_pages
+from drawstring.schema.flipped_names import flipped_name
 
 DEFAULT_BATCH_ROWS = 65_536
 _SIGNATURE_BYTES = 28
@@ -32,13 +34,25 @@ class ParquetSource:
             )
             if footer is None:
                 check_not_encrypted(file, self._parquet.metadata, path)
+                self._check_names()
         except (pa.ArrowException, OSError, ValueError) as error:
             encrypted = _ends_encrypted(file)
             file.close()
             raise encrypted_parquet(path) if encrypted else unreadable_parquet(path, error) from error
-        except UnsupportedTable:
+        except DrawstringError:
             file.close()
             raise
+
+    def _check_names(self) -> None:
+        """Compare the columns with Hudi's, and with the Avro schema that Hudi's writer leaves in the footer."""
+        found, told = self.schema.names, _avro_schema_of(self.footer)
+        flipped = flipped_name(found)
+        if flipped is None and not all(
+            b'"name":"%b"' % name.encode(errors="replace") in told for name in found
+        ):
+            flipped = flipped_name(found, _names_of(told))
+        if flipped is not None:
+            raise unreadable_parquet(self.path, f"its footer has a damaged name, {flipped!r}.")
 
     def __enter__(self) -> ParquetSource:
         return self
@@ -87,6 +101,17 @@ class ParquetSource:
 def _is_near(file: Any) -> bool:
     """Whether small reads cost next to nothing."""
     return isinstance(file, (pa.OSFile, pa.BufferReader, pa.MemoryMappedFile))
+
+
+def _avro_schema_of(footer: Any) -> bytes:
+    return bytes((footer.metadata or {}).get(b"parquet.avro.schema", b""))
+
+
+def _names_of(avro_schema: bytes) -> list[str]:
+    try:
+        return [str(field["name"]) for field in json.loads(avro_schema)["fields"]]
+    except (ValueError, KeyError, TypeError):
+        return []
 
 
 def check_not_encrypted(file: Any, footer: Any, path: str) -> None:
