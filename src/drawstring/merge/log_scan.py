@@ -12,6 +12,10 @@ from drawstring.storage.base import Storage
 _ROLLBACK = "0"
 _HELD_BYTES = 2**26
 """Bytes of log files that are held between finding blocks and reading them; small files beyond are read twice."""
+_FIRST_RECORD = 12
+"""Where the length of the first record ends, behind the content's version and count."""
+_FIRST_BYTES = 4096
+"""More than enough to see the first column of the first record."""
 _RECORDS = frozenset({BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
 
 
@@ -36,7 +40,9 @@ def blocks_of(task: ReadTask, storage: Storage) -> list[LogBlock]:
             for block in scan.blocks:
                 if block.type is BlockType.COMMAND:
                     collected = _rolled_back(collected, block, task)
-                elif task.counts_block(block.instant_time):
+                    continue
+                _check_instant(block, task)
+                if task.counts_block(block.instant_time):
                     collected.append(_known(block))
     return _with_compacted_in_place(collected)
 
@@ -60,6 +66,25 @@ def _sound(task: ReadTask, storage: Storage, log: LogFile) -> LogScan:
                 written_by=region.instant,
             )
     return scan
+
+
+def _check_instant(block: LogBlock, task: ReadTask) -> None:
+    """Make sure that a block of an instant which is not on the timeline says so truly: its records carry it too.
+
+    Blocks of compacted logs hold records of other instants; in deletes and in Parquet it cannot be seen.
+    """
+    if task.valid_instants is None or block.instant_time in task.valid_instants:
+        return
+    has_times = task.keys.populate_meta_fields and block.type is BlockType.AVRO_DATA
+    if has_times and not block.compacted_instants:
+        content = bytes(block.read(0, _FIRST_BYTES))
+        if len(content) > _FIRST_RECORD and block.instant_time.encode() not in content:
+            raise CorruptTable(
+                f"The block at byte {block.offset} says that {block.instant_time!r} wrote it, but its records do not.",
+                condition="CORRUPT_LOG_BLOCK",
+                offset=block.offset,
+                written_by=block.instant_time,
+            )
 
 
 def _is_damage(task: ReadTask, region: CorruptRegion, committed_size: int) -> bool:
