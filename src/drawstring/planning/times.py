@@ -37,8 +37,8 @@ def instant_time(
 
 
 def _checked(digits: str) -> str:
-    """Digits that can stand on a timeline; those that begin with zeros are bounds before any commit."""
-    if digits.startswith("000") or not digits.strip("0"):
+    """Digits that can stand on a timeline, or bound it: zeros stand before every instant, nines behind."""
+    if digits.startswith("000") or not digits.strip("0") or not digits.strip("9"):
         return digits
     try:
         if len(digits) in _HALF_A_TIME:
