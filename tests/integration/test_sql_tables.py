@@ -153,3 +153,11 @@ def test_other_providers_are_left_to_spark(spark, name):
     spark.sql(f"DROP TABLE {name}")
     spark.sql(f"CREATE TABLE {name} USING parquet AS SELECT 1 AS a")
     assert spark.table(name).collect()[0].a == 1
+
+
+def test_a_float_equals_its_own_literal(spark, query, name):
+    spark.sql(f"CREATE TABLE {name} (id INT, f FLOAT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 0.1), (2, 0.1), (3, 0.7)")
+    assert query(f"SELECT id FROM {name} WHERE f = CAST(0.1 AS FLOAT)") == [(1,), (2,)]
+    assert query(f"SELECT id FROM {name} WHERE f <= CAST(0.1 AS FLOAT)") == [(1,), (2,)]
+    assert query(f"SELECT id FROM {name} WHERE f IN (CAST(0.7 AS FLOAT))") == [(3,)]

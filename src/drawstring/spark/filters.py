@@ -8,6 +8,8 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
 from drawstring.errors import BridgeError
 from drawstring.predicates.ast import (
     Always,
@@ -55,9 +57,10 @@ def literal_from_wire(node: Mapping[str, Any]) -> Any:
         return base64.b64decode(value)
     if kind.startswith("decimal"):
         return Decimal(value)
-    if kind in ("float", "double"):
-        return float(value)
-    return value
+    if kind == "float":
+        # The text is that of 32 bits: 0.1 stands for 0.10000000149011612, which files and their bounds hold.
+        return float(np.float32(value))
+    return float(value) if kind == "double" else value
 
 
 def _on_column(op: str, column: Column, node: Mapping[str, Any]) -> Predicate:
