@@ -16,10 +16,13 @@ from tests.golden import harness
 pytestmark = pytest.mark.spark
 
 TABLES = (
+    "v6_cow_dropped_partition_columns",
     "v6_cow_time_keygen_datestring",
     "v8_mor_on_read_nested",
+    "v9_cow_null_partition",
     "v9_mor_column_stats",
     "v9_mor_promote_num",
+    "v9_mor_typed_partition_date",
 )
 
 
