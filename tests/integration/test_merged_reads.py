@@ -170,3 +170,9 @@ def test_work_is_spread_evenly_over_the_slots(spark, path):
     assert partitions % spark.sparkContext.defaultParallelism == 0
     sizes = frame.rdd.mapPartitions(lambda rows: [sum(1 for _ in rows)]).collect()
     assert sizes == [ROWS * FILES // partitions] * partitions
+
+
+def test_the_rehearsal_of_a_session_reads_its_row(spark, frame):
+    frame.count()  # leaves a worker idle
+    bridge = spark.sparkContext._jvm.drawstring.bridge
+    assert bridge.Rehearsal.play(bridge.WorkerSettings.current()) == 1

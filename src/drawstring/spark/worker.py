@@ -24,7 +24,8 @@ from drawstring.formats.avro import decode_blocks
 from drawstring.spark.errors import error_to_wire
 from drawstring.spark.slices import SliceSource
 
-MAX_BATCH_ROWS = 1 << 14
+FRAME_BYTES = 1 << 20
+"""About so much goes to the JVM at once: larger pieces have it fill fresh memory again and again."""
 _PIPE_BYTES = 1 << 20
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
@@ -80,6 +81,8 @@ def serve(channel: Channel) -> None:
 
 def answer(channel: Channel, request: dict[str, Any]) -> None:
     """Answer one request."""
+    if request["kind"] == "rehearse":
+        return rehearse(channel)
     source = SliceSource.of(request)
     if request["kind"] == "merge":
         plan = source.kept_merge_plan(request)
@@ -88,6 +91,25 @@ def answer(channel: Channel, request: dict[str, Any]) -> None:
         send_batches(channel, source.schema, winners)
     else:
         send_batches(channel, source.schema, source.batches())
+
+
+def rehearse(channel: Channel) -> None:
+    """Answer as if a slice of one row were merged, with a column of every common type."""
+    row = {
+        "text": pa.array(["a"]),
+        "bytes": pa.array([b"a"]),
+        "flag": pa.array([True]),
+        "int": pa.array([1], pa.int32()),
+        "long": pa.array([1]),
+        "float": pa.array([1.0], pa.float32()),
+        "double": pa.array([1.0]),
+        "decimal": pa.array([1], pa.int32()).cast(pa.decimal128(18, 2)),
+        "day": pa.array([1], pa.date32()),
+        "time": pa.array([1], pa.timestamp("us", tz="UTC")),
+    }
+    batch = pa.record_batch(row)
+    channel.send(b"B", struct.pack(">q", 0))
+    send_batches(channel, batch.schema, [batch])
 
 
 def send_batches(channel: Channel, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
@@ -105,8 +127,9 @@ def send_batches(channel: Channel, schema: pa.Schema, batches: Iterable[pa.Recor
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    for start in range(0, batch.num_rows, MAX_BATCH_ROWS):
-        yield batch.slice(start, MAX_BATCH_ROWS)
+    rows = max(1, batch.num_rows * FRAME_BYTES // max(batch.nbytes, FRAME_BYTES))
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)
 
 
 class _NoPandas:

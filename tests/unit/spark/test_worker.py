@@ -59,3 +59,18 @@ def test_an_error_is_an_answer_and_the_worker_goes_on():
     found = served(request(kind="read") + request(kind="read"))
     assert [kind for kind, _ in found] == ["E", "E"]
     assert json.loads(found[0][1])["condition"] == "INTERNAL_ERROR"
+
+
+def test_a_large_batch_goes_in_frames_of_about_a_megabyte(monkeypatch):
+    large = pa.record_batch({"a": pa.array(["x" * 100] * 50_000)})
+    monkeypatch.setattr(worker, "answer", lambda channel, _: send_batches(channel, large.schema, [large]))
+    bodies = [body for kind, body in served(request(credits=99)) if kind == "A"]
+    assert max(len(body) for body in bodies) < 1.1 * 2**20
+    assert len(bodies) < 9
+    assert pa.ipc.open_stream(b"".join(bodies)).read_all().column("a").combine_chunks() == large.column("a")
+
+
+def test_a_rehearsal_is_a_merged_slice_of_one_row():
+    found = served(request(kind="rehearse", credits=9))
+    assert [kind for kind, _ in found] == ["B", "A", "A", "A", "Z"]
+    assert pa.ipc.open_stream(b"".join(body for kind, body in found if kind == "A")).read_all().num_rows == 1

@@ -36,12 +36,15 @@ class Worker(val settings: WorkerSettings) {
 object Worker {
 
   /**
-   * Small pages, kept for a second: Arrow's allocator clears two megabytes for every little piece otherwise, which took
-   * half of the time of a merge plan. And no threads for linear algebra, which nobody does here.
+   * Small pages that are kept from one request to the next: Arrow's allocator clears two megabytes for every little
+   * piece otherwise, and all of them give memory back only to ask for it again, which took half of the time of a
+   * merge plan. And no threads for linear algebra, which nobody does here.
    */
   private val allocation = Map(
     "MIMALLOC_ALLOW_THP" -> "0",
-    "MIMALLOC_PURGE_DELAY" -> "1000",
+    "MIMALLOC_PURGE_DELAY" -> "10000",
+    "MALLOC_MMAP_THRESHOLD_" -> (32 << 20).toString,
+    "MALLOC_TRIM_THRESHOLD_" -> (64 << 20).toString,
     "OPENBLAS_NUM_THREADS" -> "1")
 
   /** A package sent by the driver comes first, so that both ends run the same version. */
@@ -83,9 +86,14 @@ object WorkerPool {
 
   /** Starts workers before they are needed: Python takes longer to start than a small slice to read. */
   def warm(settings: WorkerSettings, count: Int): Unit = if (warmed.compareAndSet(false, true)) {
-    val thread = new Thread(() => (1 to count).foreach(_ => giveBack(new Worker(settings))), "drawstring-warm-workers")
+    val thread = new Thread(() => start(settings, count), "drawstring-warm-workers")
     thread.setDaemon(true)
     thread.start()
+  }
+
+  private def start(settings: WorkerSettings, count: Int): Unit = {
+    (1 to count).foreach(_ => giveBack(new Worker(settings)))
+    Rehearsal.play(settings)
   }
 }
 
@@ -97,37 +105,34 @@ object WorkerPool {
 class WorkerCall private (worker: Worker) {
   private var finished = false
 
+  /** Bytes of the current Arrow frame that are still in the pipe. */
+  private var unread = 0
+
   /** The hidden rows of the base file, the first frame of a merge plan: how many rows it has, then a bit for each. */
   def hiddenRows(): HiddenRows = {
-    val (kind, body) = frame()
+    val kind = nextFrame()
     if (kind != 'B') throw BridgeErrors.workerProtocol(kind)
-    val bytes = ByteBuffer.wrap(body)
-    new HiddenRows(bytes.getLong, java.util.Arrays.copyOfRange(body, java.lang.Long.BYTES, body.length))
+    val bytes = ByteBuffer.wrap(body())
+    new HiddenRows(bytes.getLong, java.util.Arrays.copyOfRange(bytes.array(), java.lang.Long.BYTES, bytes.capacity()))
   }
 
-  /** The bytes of the Arrow stream. */
+  /** The bytes of the Arrow stream, straight from the pipe: copies of whole frames would fill fresh memory. */
   def arrow(): InputStream = new InputStream {
-    private var chunk = Array.emptyByteArray
-    private var at = 0
-
-    override def read(): Int = if (fill()) { at += 1; chunk(at - 1) & 0xff } else -1
+    override def read(): Int = if (fill()) { unread -= 1; piped(worker.replies.readUnsignedByte()) } else -1
 
     override def read(target: Array[Byte], offset: Int, length: Int): Int =
       if (length == 0) 0
       else if (!fill()) -1
       else {
-        val count = math.min(length, chunk.length - at)
-        System.arraycopy(chunk, at, target, offset, count)
-        at += count
+        val count = math.min(length, unread)
+        piped(worker.replies.readFully(target, offset, count))
+        unread -= count
         count
       }
 
     private def fill(): Boolean = {
-      while (at == chunk.length && !finished) {
-        val (kind, body) = frame()
-        if (kind == 'A') { chunk = body; at = 0; send('+') }
-      }
-      at < chunk.length
+      while (unread == 0 && !finished) if (nextFrame() == 'A') send('+') else passOver()
+      unread > 0
     }
   }
 
@@ -137,32 +142,47 @@ class WorkerCall private (worker: Worker) {
     else
       try {
         send('!')
-        while (!finished) frame()
+        while (!finished) nextFrame()
       } catch { case _: Exception => discard() }
   }
 
-  private def frame(): (Char, Array[Byte]) = {
-    val (kind, body) =
-      try {
-        val kind = worker.replies.readByte().toChar
-        val body = new Array[Byte](worker.replies.readInt())
-        worker.replies.readFully(body)
-        (kind, body)
-      } catch {
-        case error: IOException =>
-          val ending = worker.ending
-          discard()
-          throw BridgeErrors.workerDied(ending, error)
-      }
+  /** Goes to the next frame and tells its kind; what was not read of the last one is passed over. */
+  private def nextFrame(): Char = {
+    passOver()
+    val kind = piped(worker.replies.readByte().toChar)
+    unread = piped(worker.replies.readInt())
     kind match {
       case 'Z' => release()
       case 'E' =>
+        val error = Wire.parse(new String(body(), UTF_8))
         release()
-        throw BridgeErrors.fromWire(Wire.parse(new String(body, UTF_8)))
+        throw BridgeErrors.fromWire(error)
       case _ =>
     }
-    (kind, body)
+    kind
   }
+
+  private def passOver(): Unit = while (unread > 0) {
+    piped(worker.replies.readByte())
+    unread -= 1 + worker.replies.skipBytes(unread - 1)
+  }
+
+  private def body(): Array[Byte] = {
+    val bytes = new Array[Byte](unread)
+    piped(worker.replies.readFully(bytes))
+    unread = 0
+    bytes
+  }
+
+  /** Reads from the pipe; when it breaks, the worker is gone. */
+  private def piped[T](read: => T): T =
+    try read
+    catch {
+      case error: IOException =>
+        val ending = worker.ending
+        discard()
+        throw BridgeErrors.workerDied(ending, error)
+    }
 
   private def send(signal: Char): Unit = {
     worker.requests.writeByte(signal)
