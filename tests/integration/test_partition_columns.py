@@ -113,3 +113,28 @@ def test_merged_slices_show_the_path_too(spark, tmp_path, table_path):
         assert sorted(str(row.asDict()) for row in read.collect()) == before
         assert read.where("p = 'elsewhere'").count() == 0
     assert moved
+
+
+@pytest.mark.parametrize("style", ["plain", "hive"])
+def test_empty_text_lies_in_the_null_partition_and_is_null_on_every_road(spark, tmp_path, style):
+    path = str(tmp_path / "t")
+    hive = {"hoodie.datasource.write.hive_style_partitioning": str(style == "hive").lower()}
+    frame = spark.createDataFrame([(1, 10, ""), (2, 20, None), (3, 30, "a")], "id int, v int, p string")
+    frame.coalesce(1).write.format("hudi").options(**OPTIONS, **hive).save(path)
+    expected = {
+        "p IS NULL": [1, 2],
+        "p = ''": [],
+        "p IS NOT NULL": [3],
+        "length(p) = 0": [],
+        "p IS NULL AND v > 10": [2],
+        "coalesce(p, '') = ''": [1, 2],
+    }
+    rows = drawstring.open_table(path).snapshot().scan().select("id", "p").to_arrow().to_pylist()
+    assert sorted((row["id"], row["p"]) for row in rows) == [(1, None), (2, None), (3, "a")]
+    for flag in ("true", "false"):
+        read = spark.read.format("hudi").option(USE_V2, flag).load(path)
+        assert sorted(map(tuple, read.select("id", "p").collect())) == [(1, None), (2, None), (3, "a")]
+        found = {
+            where: sorted(row.id for row in read.where(where).select("id").collect()) for where in expected
+        }
+        assert found == expected

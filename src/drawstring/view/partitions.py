@@ -38,8 +38,8 @@ def partition_values(config: TableConfig, path: str, types: Mapping[str, pa.Data
     """Values of the partition columns that a path tells for certain, typed; for skipping partitions.
 
     Left out are columns whose path is derived from the value (formatted times), texts that do not parse as
-    the column's type, and the old name of the null partition, which is also an ordinary text. A null string
-    is left out too: Hudi files empty strings under the same path.
+    the column's type, and the old name of the null partition, which is also an ordinary text. Empty strings
+    lie in the null partition too, and are null when read, as in Hudi.
     """
     texts = {} if _is_ambiguous(config, path) else partition_texts(config, path) or {}
     values: dict[str, Any] = {}
@@ -48,8 +48,7 @@ def partition_values(config: TableConfig, path: str, types: Mapping[str, pa.Data
         if text is None or arrow is None or field.derived or text == OLD_NULL_PARTITION:
             continue
         if text == NULL_PARTITION:
-            if not _is_text(arrow):
-                values[field.name] = None
+            values[field.name] = None
             continue
         try:
             values[field.name] = parse_value(text, arrow)
