@@ -130,3 +130,45 @@ def test_what_is_no_record_is_corruption(content):
     with pytest.raises(CorruptTable) as caught:
         parse_commit_metadata(content, source="s")
     assert caught.value.condition == "CORRUPT_INSTANT"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"partitionToWriteStats": ["p"]},
+        {"partitionToWriteStats": {"p": [5]}},
+        {"partitionToWriteStats": {"p": 5}},
+        {"extraMetadata": 3},
+        {"partitionToReplaceFileIds": {"p": 5}},
+    ],
+)
+def test_a_record_of_another_shape_is_corruption(record):
+    with pytest.raises(CorruptTable, match="the/instant") as caught:
+        parse_commit_metadata(json.dumps(record).encode(), source="the/instant")
+    assert caught.value.condition == "CORRUPT_INSTANT"
+
+
+STAT = {
+    "fileId": "f-0",
+    "path": "p/f-0_0-0-0_1.parquet",
+    "partitionPath": "p",
+    "numWrites": 3,
+    "fileSizeInBytes": 9,
+}
+COMMIT = {
+    "partitionToWriteStats": {"p": [STAT]},
+    "extraMetadata": {"schema": "{}"},
+    "operationType": "UPSERT",
+}
+
+
+@pytest.mark.parametrize("name", [*COMMIT, "partitionToReplaceFileIds", *STAT])
+@pytest.mark.parametrize("bit", [0, 2, 4])
+def test_a_flipped_bit_in_a_name_does_not_pass_for_a_commit_that_says_less(name, bit):
+    content = json.dumps(COMMIT | {"partitionToReplaceFileIds": {}}).encode()
+    assert parse_commit_metadata(content, source="s").stats[0].file_size == 9
+    for position in range(len(name)):
+        damaged = bytearray(content)
+        damaged[content.index(f'"{name}"'.encode()) + 1 + position] ^= 1 << bit
+        with pytest.raises(CorruptTable, match="the/instant"):
+            parse_commit_metadata(bytes(damaged), source="the/instant")

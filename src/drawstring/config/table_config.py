@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from drawstring.config.merge_rules import MergeRule, merge_rule, ordering_fields
 from drawstring.config.option import Option, boolean, integer, names, one_of, text
 from drawstring.config.properties import table_checksum
 from drawstring.errors import CorruptTable
+from drawstring.model.flipped_names import flipped_name
 from drawstring.model.read_task import KeySpec, MergeSpec
 
 COPY_ON_WRITE = "COPY_ON_WRITE"
@@ -70,6 +72,14 @@ BASE_FILE_FORMAT = Option(
     "Format of base files.",
     aliases=("hoodie.table.ro.file.format",),
 )
+LOG_FILE_FORMAT = Option(
+    "hoodie.table.log.file.format",
+    text,
+    "HOODIE_LOG",
+    "Format of log files.",
+    aliases=("hoodie.table.rt.file.format",),
+)
+TABLE_FORMAT = Option("hoodie.table.format", text, "native", "Whose timeline and metadata the table has.")
 CREATE_SCHEMA = Option(
     "hoodie.table.create.schema", text, "", "Avro schema given when the table was created."
 )
@@ -79,7 +89,55 @@ INDEX_DEFINITIONS = Option(
     "hoodie.table.index.defs.path", text, ".hoodie/.index_defs/index.json", "Index definitions."
 )
 CHECKSUM = Option("hoodie.table.checksum", integer, -1, "Checksum over the table's names.")
+_ALL_OPTIONS: tuple[Option[Any], ...] = (
+    NAME,
+    DATABASE,
+    TYPE,
+    VERSION,
+    INITIAL_VERSION,
+    LAYOUT,
+    KEY_FIELDS,
+    PARTITION_FIELDS,
+    KEY_GENERATOR_TYPE,
+    KEY_GENERATOR_CLASS,
+    POPULATE_META,
+    HIVE_STYLE,
+    URL_ENCODE,
+    DROP_PARTITION_COLUMNS,
+    SLASH_DATES,
+    TIMELINE_PATH,
+    HISTORY_PATH,
+    ARCHIVE_FOLDER,
+    TIMEZONE,
+    METADATA_PARTITIONS,
+    BASE_FILE_FORMAT,
+    LOG_FILE_FORMAT,
+    TABLE_FORMAT,
+    CREATE_SCHEMA,
+    BOOTSTRAP_BASE_PATH,
+    CDC_ENABLED,
+    INDEX_DEFINITIONS,
+    CHECKSUM,
+)
 
+_STORED_KEYS = frozenset(
+    {
+        *(key for option in _ALL_OPTIONS for key in (option.key, *option.aliases)),
+        "hoodie.table.ordering.fields",
+        "hoodie.table.precombine.field",
+        "hoodie.table.partial.update.mode",
+        "hoodie.table.legacy.payload.class",
+        "hoodie.table.metadata.partitions.inflight",
+        "hoodie.record.merge.mode",
+        "hoodie.record.merge.strategy.id",
+        "hoodie.compaction.payload.class",
+        "hoodie.compaction.record.merger.strategy",
+        "hoodie.record.merge.property.hoodie.payload.delete.field",
+        "hoodie.record.merge.property.hoodie.payload.delete.marker",
+        "hoodie.record.merge.property.hoodie.write.partial.update.unavailable.value",
+    }
+)
+"""Keys that change how a table is read."""
 _TIME_PREFIXES = ("hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased.")
 _CLASS_TO_TYPE = {
     "SimpleKeyGenerator": "SIMPLE",
@@ -143,6 +201,7 @@ class TableConfig:
         cls, properties: Mapping[str, str], *, source: str = "hoodie.properties"
     ) -> TableConfig:
         """Type the properties; raises `InvalidOption` for bad and `CorruptTable` for missing values."""
+        _refuse_flipped(properties, source)
         _require(properties, NAME.key, source)
         _require(properties, VERSION.key, source)
         version = VERSION.find(properties)
@@ -173,6 +232,11 @@ class TableConfig:
             time_settings=_time_settings(properties),
             properties=dict(properties),
         )
+
+    @property
+    def was_bootstrapped(self) -> bool:
+        """Whether the table began with files of another one, which may still hold its rows."""
+        return bool(BOOTSTRAP_BASE_PATH.find(self.properties).strip())
 
     @property
     def is_merge_on_read(self) -> bool:
@@ -235,6 +299,31 @@ def verify_checksum(properties: Mapping[str, str], *, source: str) -> None:
             found=found,
             expected=expected,
         )
+
+
+def _refuse_flipped(properties: Mapping[str, str], source: str) -> None:
+    """No checksum covers the keys: one in which a bit was flipped would pass for a setting that was never made."""
+    found = _damaged_line(properties)
+    if found is not None:
+        raise CorruptTable(
+            f"{source} has {found!r}, which is next to a key of Hudi's that is missing: the file is damaged. Restore "
+            "it from its backup, or correct the line.",
+            condition="INVALID_PROPERTY",
+            path=source,
+            found=found,
+        )
+
+
+def _damaged_line(properties: Mapping[str, str]) -> str | None:
+    """A key that is a stored one but for a character, or runs into its value, or a value that runs into a line."""
+    flipped = flipped_name(properties.keys(), _STORED_KEYS)
+    if flipped is not None:
+        return flipped
+    missing = [key for key in _STORED_KEYS if key not in properties]
+    strange = [key for key in properties if key not in _STORED_KEYS]
+    run_on = [k for k in strange for key in missing if k.startswith(key) and k[len(key)] != "."]
+    swallowing = [v for v in properties.values() if "hoodie." in v and any(f"{key}=" in v for key in missing)]
+    return next(iter(run_on + swallowing), None)
 
 
 def _require(properties: Mapping[str, str], key: str, source: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -15,6 +15,7 @@ from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.file_names import parse_base_file, parse_log_file
 from drawstring.model.instant import Action, Instant
 from drawstring.planning.table_state import TableState
+from drawstring.schema.flipped_names import flipped_name
 from drawstring.schema.internal_schema import (
     InternalSchema,
     SchemaHistory,
@@ -103,7 +104,40 @@ class TableSchemas:
     def _recorded(self) -> pa.Schema | None:
         if self.internal_schema is not None:
             return prepend_meta_columns(self.internal_schema.arrow_schema)
-        return _recorded_schema(*self._newest) if self._newest else None
+        if self._newest is None:
+            return None
+        schema = _recorded_schema(*self._newest)
+        self._check_names(schema.names)
+        return schema
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        """Nothing checks the bytes of a commit: a column with a flipped bit in its name would be null in all rows.
+
+        Where such a name seems to stand for one of the write before, a file that the commit wrote must have it.
+        """
+        assert self._newest is not None
+        instant, metadata = self._newest
+        before = self._schema_before(instant, metadata.schema)
+        flipped = flipped_name(names, before.names) if before is not None else None
+        if flipped is None:
+            return
+        written = next(filter(None, (self._file_schema(stat.path) for stat in metadata.stats)), None)
+        if written is not None and flipped not in written.names:
+            raise CorruptTable(
+                f"The schema in the {instant.action.value} of instant {instant.requested_time} has a column "
+                f"{flipped!r}, which neither the files of the commit nor the schema before it have: it is damaged. "
+                "Restore the commit's file.",
+                condition="INVALID_AVRO_SCHEMA",
+                instant=instant.requested_time,
+                column=flipped,
+            )
+
+    def _schema_before(self, newest: Instant, schema: str) -> pa.Schema | None:
+        """The schema of the write before, where it is another one."""
+        for instant, metadata in self.state.writes_descending(self.max_instant):
+            if instant.requested_time < newest.requested_time and metadata.schema:
+                return None if metadata.schema == schema else _recorded_schema(instant, metadata)
+        return None
 
     @cached_property
     def _from_files(self) -> pa.Schema | None:

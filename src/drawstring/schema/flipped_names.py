@@ -1,22 +1,17 @@
 """Names of columns in which a bit was flipped.
 
 Nothing checks the bytes of a log block's header or of a Parquet footer. A column whose name changed there would be
-read as one that the file never had: null in every row. Where a name is known from elsewhere, such a change shows.
+read as one that the file never had: null in every row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+from drawstring.model import flipped_names
 from drawstring.schema.meta_columns import META_COLUMNS
 
 
 def flipped_name(found: Collection[str], told: Collection[str] = META_COLUMNS) -> str | None:
-    """The name in `found` that stands for one that is `told` but not found, and differs from it in one character."""
-    missing = [name for name in told if name not in found]
-    strange = [name for name in found if name not in told] if missing else []
-    return next((name for name in strange for other in missing if _differ_in_one(name, other)), None)
-
-
-def _differ_in_one(name: str, other: str) -> bool:
-    return len(name) == len(other) and sum(a != b for a, b in zip(name, other, strict=True)) == 1
+    """The name in `found` that stands for one that is `told` (by default Hudi's columns) but not found."""
+    return flipped_names.flipped_name(found, told)

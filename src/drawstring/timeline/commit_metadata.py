@@ -9,14 +9,18 @@ from typing import Any
 from drawstring.errors import CorruptTable, UnsupportedTable
 from drawstring.formats.avro_container import first_record
 from drawstring.model.commit_metadata import CommitMetadata, CompactionOperation, WriteStat
+from drawstring.model.flipped_names import flipped_name
 
 AVRO_MAGIC = b"Obj\x01"
+_NAMES = frozenset({"partitionToWriteStats", "extraMetadata", "operationType", "partitionToReplaceFileIds"})
+_STAT_NAMES = frozenset({"fileId", "path", "partitionPath", "numWrites", "fileSizeInBytes"})
+"""Names that Hudi writes in any commit, and with any file, and that readers go by."""
 
 
 def parse_commit_metadata(content: bytes, *, source: str) -> CommitMetadata:
     """Parse a completed commit, deltacommit or replacecommit; an empty file (a crash) says nothing."""
     record = parse_record(content, source=source)
-    return commit_metadata_of(record) if record else CommitMetadata()
+    return checked_metadata_of(record, source=source) if record else CommitMetadata()
 
 
 def parse_compaction_plan(content: bytes, *, source: str) -> tuple[CompactionOperation, ...]:
@@ -52,6 +56,28 @@ def parse_record(content: bytes, *, source: str) -> dict[str, Any] | None:
     if record is not None and not isinstance(record, dict):
         raise _corrupt(source, f"it holds {type(record).__name__}, expected a record")
     return record
+
+
+def checked_metadata_of(record: Mapping[str, Any], *, source: str) -> CommitMetadata:
+    """Like `commit_metadata_of`; raises `CorruptTable` for a record that is none, or in which names are damaged."""
+    try:
+        flipped = _flipped(record)
+        found = commit_metadata_of(record)
+    except (AttributeError, TypeError, ValueError, KeyError) as error:
+        raise _corrupt(source, f"it holds something else than commit metadata ({error})") from error
+    if flipped is not None:
+        raise _corrupt(source, f"it has a damaged name, {flipped!r}")
+    return found
+
+
+def _flipped(record: Mapping[str, Any]) -> str | None:
+    """A name in which a bit was flipped: what it names would pass for something that the commit does not say."""
+    flipped = flipped_name(record.keys(), _NAMES)
+    groups = (record.get("partitionToWriteStats") or {}).values()
+    strange = (stat for group in groups for stat in group or () if not stat.keys() >= _STAT_NAMES)
+    return flipped or next(
+        (name for stat in strange if (name := flipped_name(stat.keys(), _STAT_NAMES))), None
+    )
 
 
 def commit_metadata_of(record: Mapping[str, Any]) -> CommitMetadata:

@@ -14,15 +14,19 @@ import fastavro
 import pyarrow.parquet as pq
 
 from drawstring.config.table_config import TableConfig
-from drawstring.errors import CorruptTable
-from drawstring.formats.log_blocks import BlockType, LogBlock, scan_log_file
+from drawstring.errors import CorruptTable, DrawstringError
+from drawstring.formats.log_blocks import BlockType, LogBlock, LogScan, scan_log_file
 from drawstring.model.commit_metadata import CommitMetadata
+from drawstring.model.flipped_names import flipped_name
 from drawstring.model.instant import WRITE_ACTIONS, Action, Instant, State
 from drawstring.storage.base import Storage
-from drawstring.timeline.commit_metadata import commit_metadata_of, parse_commit_metadata
+from drawstring.timeline.commit_metadata import checked_metadata_of, parse_commit_metadata
 
 _ARCHIVE_NAME = re.compile(r"^\.commits_\.archive\.(\d+)_")
-_WRITES = {action.value: action for action in WRITE_ACTIONS}
+_ENTRY_NAMES = frozenset(
+    {"hoodieCommitMetadata", "hoodieReplaceCommitMetadata", "commitTime", "actionType", "actionState"}
+)
+_ACTIONS = {action.value: action for action in Action}
 
 
 @dataclass(frozen=True)
@@ -59,10 +63,10 @@ class History:
             try:
                 with self.storage.open(path) as file:
                     rows = pq.read_table(
-                        file, columns=["instantTime", "completionTime", "action", "metadata"]
+                        file,
+                        columns=["instantTime", "completionTime", "action", "metadata"],
+                        page_checksum_verification=True,
                     ).to_pylist()
-            except FileNotFoundError:
-                raise
             except Exception as error:
                 raise _corrupt(path, str(error)) from error
             yield from (write for row in rows if (write := _write_of_row(row, path)))
@@ -78,8 +82,12 @@ class History:
         number = version if version in manifests else (manifests[-1] if manifests else None)
         if number is None:
             return []
-        manifest = json.loads(self.storage.read(f"{directory}/manifest_{number}"))
-        return sorted(entry["fileName"] for entry in manifest.get("files") or ())
+        path = f"{directory}/manifest_{number}"
+        try:
+            manifest = json.loads(self.storage.read(path))
+            return sorted(str(entry["fileName"]) for entry in manifest["files"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise _corrupt(path, f"expected a list of files, found {error!r}") from error
 
     def _version(self, directory: str) -> int | None:
         content = self.storage.read(f"{directory}/_version_").decode("utf-8", "replace").strip()
@@ -93,13 +101,15 @@ class History:
             return
         numbered = [(int(m.group(1)), e.path) for e in entries if (m := _ARCHIVE_NAME.match(e.name))]
         for _, path in sorted(numbered):
-            for block in scan_log_file(self.storage, path).blocks:
+            scan = scan_log_file(self.storage, path)
+            _refuse_gaps(scan)
+            for block in scan.blocks:
                 if block.type is BlockType.AVRO_DATA:
                     yield from _writes_of_block(block)
 
 
 def _write_of_row(row: Mapping[str, Any], path: str) -> ArchivedWrite | None:
-    action = _WRITES.get(row["action"])
+    action = _write_action(row["action"], path)
     if action is None:
         return None
     metadata = parse_commit_metadata(row["metadata"] or b"", source=f"{path}#{row['instantTime']}")
@@ -109,14 +119,44 @@ def _write_of_row(row: Mapping[str, Any], path: str) -> ArchivedWrite | None:
     return ArchivedWrite(instant, metadata)
 
 
+def _write_action(word: Any, path: str) -> Action | None:
+    """The action, if it writes; a word that is none must not make an instant vanish."""
+    if word is None:
+        return None
+    if word not in _ACTIONS:
+        raise _corrupt(path, f"an entry of it has the action {word!r}")
+    return _ACTIONS[word] if _ACTIONS[word] in WRITE_ACTIONS else None
+
+
+def _refuse_gaps(scan: LogScan) -> None:
+    """What a crash leaves lies at a file's end; damage before a whole block hides instants that completed."""
+    last = max((block.offset for block in scan.blocks), default=-1)
+    for region in scan.corrupt_regions:
+        if region.offset < last:
+            raise _corrupt(region.path, f"it is damaged at byte {region.offset} ({region.reason})")
+
+
 def _writes_of_block(block: LogBlock) -> Iterator[ArchivedWrite]:
+    try:
+        yield from list(_writes_in(block))
+    except DrawstringError:
+        raise
+    except Exception as error:
+        raise _corrupt(block.path, f"a block of it cannot be decoded ({error})") from error
+
+
+def _writes_in(block: LogBlock) -> Iterator[ArchivedWrite]:
     for record in _records(block):
-        action = _WRITES.get(record.get("actionType") or "")
+        flipped = flipped_name(record.keys(), _ENTRY_NAMES)
+        if flipped is not None:
+            raise _corrupt(block.path, f"an entry of it has a damaged name, {flipped!r}")
+        action = _write_action(record.get("actionType"), block.path)
         if action is None or record.get("actionState") != State.COMPLETED.name:
             continue
         slot = "hoodieReplaceCommitMetadata" if action is Action.REPLACECOMMIT else "hoodieCommitMetadata"
-        metadata = commit_metadata_of(record.get(slot) or record.get("hoodieCommitMetadata") or {})
         time = record["commitTime"]
+        said = record.get(slot) or record.get("hoodieCommitMetadata") or {}
+        metadata = checked_metadata_of(said, source=f"{block.path}#{time}")
         yield ArchivedWrite(Instant(time, action, State.COMPLETED, time), metadata)
 
 

@@ -12,6 +12,7 @@ import pytest
 from drawstring.errors import CorruptTable, InvalidInput, InvalidOption, UnsupportedTable
 from drawstring.storage import MemoryStorage
 from drawstring.table import Table, open_table
+from drawstring.timeline.history import History
 
 SCHEMA = json.dumps(
     {
@@ -231,6 +232,43 @@ def test_files_that_a_clean_took_from_the_past_are_missed(builder):
     assert ids(builder.open().snapshot()) == [1, 2, 3, 5]
     with pytest.raises(InvalidInput, match="a cleaner removed"):
         ids(builder.open().snapshot(T2))
+
+
+def test_damage_inside_an_archive_is_told_and_a_torn_end_is_not(builder):
+    builder.commit(T1, {"a": [1]}).commit(T2, {"b": [2]}).commit(T3, {"c": [3]})
+    builder.archive(T1)
+    builder.archive(T2)
+    first, second = (f".hoodie/archived/.commits_.archive.{n}_1-0-1" for n in (1, 2))
+    whole, later = builder.storage.read(first), builder.storage.read(second)
+    builder.storage.delete(second)
+
+    def store(content: bytes) -> None:
+        builder.storage.delete(first)
+        builder.storage.write(first, content)
+
+    store(whole + later + b"#HUDI#torn")
+    assert ids(builder.open().incremental("earliest")) == [1, 2, 3]
+    for damaged in (
+        whole[:-1] + bytes([whole[-1] ^ 1]) + later,
+        (whole + later).replace(b"hoodieCommitMetadata", b"hoodieCommitMetadatb"),
+        (whole + later).replace(b"partitionToWriteStats", b"partitionToWriteStatr"),
+        (whole + later).replace(b"commitTime", b"commitTimf"),
+    ):
+        store(damaged)
+        with pytest.raises(CorruptTable, match=r"archive\.1"):
+            assert History(builder.storage, builder.open().config).writes
+
+
+def test_a_flipped_bit_in_a_column_of_a_commits_schema_is_noticed(builder):
+    builder.commit(T1, {"a": [1]}).commit(T2, {"b": [2]})
+    assert "id" in builder.open().schema.names
+    path = f".hoodie/{T2}.commit"
+    content = builder.storage.read(path)
+    builder.storage.delete(path)
+    builder.storage.write(f".hoodie/{T3}.commit", content.replace(b'\\"id\\"', b'\\"ie\\"'))
+    with pytest.raises(CorruptTable, match="'ie'") as caught:
+        _ = builder.open().schema
+    assert caught.value.fields["instant"] == T3
 
 
 def test_groups_that_an_archived_commit_replaced_are_not_missed(builder):

@@ -63,3 +63,19 @@ def test_a_table_without_history_has_none_and_a_broken_one_is_told(storage):
     write_manifest(storage, 1, "x.parquet")
     with pytest.raises(CorruptTable, match=r"x\.parquet"):
         assert History(storage, CONFIG).writes
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"{}", b'{"files": [{"fileNamf": "x"}]}', b'{"files": 3}']
+)
+def test_a_damaged_manifest_is_told(storage, content):
+    storage.write(f"{FOLDER}/manifest_1", content)
+    with pytest.raises(CorruptTable, match="manifest_1") as caught:
+        assert History(storage, CONFIG).writes
+    assert caught.value.condition == "CORRUPT_HISTORY"
+
+
+def test_a_lost_segment_is_told(storage):
+    write_manifest(storage, 1, "1_1_0.parquet")
+    with pytest.raises(CorruptTable, match=r"1_1_0\.parquet"):
+        assert History(storage, CONFIG).writes
