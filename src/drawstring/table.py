@@ -10,14 +10,27 @@ from typing import Any
 
 import pyarrow as pa
 
-from drawstring.config.read_options import MERGE_TYPE, QUERY_TYPE, READ_OPTIMIZED, SNAPSHOT, ReadOptions
+from drawstring.config.read_options import (
+    AS_OF,
+    BEGIN,
+    DELETE_FIELD,
+    DELETE_MARKER,
+    END,
+    INCREMENTAL,
+    MERGE_TYPE,
+    QUERY_TYPE,
+    READ_OPTIMIZED,
+    SNAPSHOT,
+    ReadOptions,
+)
 from drawstring.config.support import check_readable
 from drawstring.config.table_config import TableConfig
-from drawstring.errors import InvalidOption, UnsupportedTable
+from drawstring.errors import InvalidInput, InvalidOption, UnsupportedTable
 from drawstring.inspection import PlanReport, TableReport
 from drawstring.inspection.build import plan_report, table_report
 from drawstring.planning.incremental import IncrementalRead
-from drawstring.planning.snapshot import Snapshot
+from drawstring.planning.scan import ScanSource
+from drawstring.planning.snapshot import Snapshot, refuse_skeletons
 from drawstring.planning.table_state import TableState, pin
 from drawstring.planning.times import instant_time
 from drawstring.reading import read_task
@@ -29,6 +42,8 @@ from drawstring.timeline.timeline import Timeline
 Moment = str | dt.date | dt.datetime
 EARLIEST = "earliest"
 """Begins an incremental read before the first commit, archived ones too."""
+BEFORE_ALL = "000"
+"""Stands before every instant."""
 
 
 def open_table(
@@ -49,15 +64,58 @@ def open_table(
         UnsupportedTable: it uses something that cannot be read exactly; the condition says what.
         CorruptTable: its properties cannot be read.
     """
+    _check_mapping("options", options)
+    _check_mapping("session", session)
     given = {**(session or {}), **(options or {})}
-    storage = open_storage(fspath(uri), {key: str(value) for key, value in given.items()})
+    storage = open_storage(_path_text(uri), {key: str(value) for key, value in given.items()})
     config = read_table_config(storage)
     read_options = ReadOptions.of(options, session=session, table=config.properties)
     if read_options.merge_settings:
         config = config.with_properties(read_options.merge_settings)
+        _check_delete_marker(config)
     check_readable(config, path=storage.root, merges=read_options.query_type != READ_OPTIMIZED)
     _check_merge_type(config, read_options, storage.root)
-    return Table(storage, config, read_options)
+    table = Table(storage, config, read_options)
+    if config.was_bootstrapped:
+        refuse_skeletons(table.state())
+    return table
+
+
+def _path_text(uri: object) -> str:
+    path = fspath(uri) if isinstance(uri, (str, PathLike)) else None
+    if not isinstance(path, str) or "\0" in path:
+        raise InvalidOption(
+            f"The path is {uri!r} ({type(uri).__name__}); expected the base path of a Hudi table as text or a path "
+            "object, such as '/data/trips'.",
+            condition="INVALID_OPTION_VALUE",
+            key="path",
+            value=repr(uri),
+        )
+    return path
+
+
+def _check_mapping(name: str, given: object) -> None:
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidOption(
+            f"{name} is {given!r} ({type(given).__name__}); expected a mapping from option keys to values.",
+            condition="INVALID_OPTION_VALUE",
+            key=name,
+            value=repr(given),
+        )
+
+
+def _check_delete_marker(config: TableConfig) -> None:
+    """One without the other marks nothing: rows that were meant to be deleted would be returned."""
+    if (config.merge.delete_field is None) != (config.merge.delete_marker is None):
+        given, missing = DELETE_FIELD.key, DELETE_MARKER.key
+        if config.merge.delete_field is None:
+            given, missing = missing, given
+        raise InvalidOption(
+            f"Option {given} is given without {missing}; expected both or neither.",
+            condition="CONTRADICTING_OPTIONS",
+            key=given,
+            missing=missing,
+        )
 
 
 def _check_merge_type(config: TableConfig, options: ReadOptions, path: str) -> None:
@@ -97,39 +155,46 @@ class Table:
 
     @property
     def schema(self) -> pa.Schema:
-        """The newest schema, meta columns first."""
-        return self.snapshot().schema
+        """The newest schema, meta columns first; with `as.of.instant` among the options, that of then."""
+        return self.snapshot(query_type=SNAPSHOT).schema
 
     def state(self) -> TableState:
         """Pin the table as it is now."""
         return pin(self.storage, self.config, self.options)
 
-    def snapshot(self, as_of: Moment | None = None, *, query_type: str = SNAPSHOT) -> Snapshot:
-        """Pin the table as it is now, or as it was.
+    def snapshot(self, as_of: Moment | None = None, *, query_type: str | None = None) -> Snapshot:
+        """Pin the table as it is now, or as it was. What is not given here is taken from the table's options.
 
         Args:
-            as_of: None, an instant of the timeline (a savepoint's too), a date or a time; text in any of
-                Hudi's formats.
+            as_of: an instant of the timeline (a savepoint's too), a date or a time; text in any of Hudi's
+                formats.
             query_type: `snapshot`, or `read_optimized` for base files without their logs.
         """
-        kind = QUERY_TYPE.parse_value(query_type)
-        if kind == "incremental":
+        kind = self.options.query_type if query_type is None else QUERY_TYPE.parse_value(query_type)
+        if kind == INCREMENTAL:
             raise InvalidOption(
-                "A snapshot is not incremental; call Table.incremental(begin, end).",
+                f"{QUERY_TYPE.key} is incremental, and a snapshot is not; call Table.incremental(begin, end), or "
+                "give query_type='snapshot'.",
                 condition="INVALID_OPTION_VALUE",
                 key=QUERY_TYPE.key,
-                value=query_type,
+                value=kind,
             )
         check_readable(self.config, path=self.path, merges=kind != READ_OPTIMIZED)
-        zone = self.config.timezone
-        instant = None if as_of is None else instant_time(as_of, timezone=zone, whole_second=True)
-        return Snapshot(self.state(), read_task, instant, kind)
+        moment = self.options.as_of if as_of is None else as_of
+        return Snapshot(self.state(), read_task, self._instant(moment, AS_OF.key), kind)
 
-    def incremental(self, begin: Moment, end: Moment | None = None) -> IncrementalRead:
+    def _instant(self, moment: Moment | None, called: str) -> str | None:
+        zone = self.config.timezone
+        return (
+            None if moment is None else instant_time(moment, timezone=zone, whole_second=True, called=called)
+        )
+
+    def incremental(self, begin: Moment | None = None, end: Moment | None = None) -> IncrementalRead:
         """Rows committed after `begin`, up to and including `end` (by default the newest commit).
 
         `begin` may be "earliest". A bound given to the second covers it: its commits are not after `begin`.
-        Bounds are completion times from table version 8 on and instant times in version 6, as in Hudi.
+        Bounds are completion times from table version 8 on and instant times in version 6, as in Hudi. What is
+        not given here is taken from the table's options.
         """
         if not self.config.populate_meta_fields:
             raise UnsupportedTable(
@@ -148,22 +213,40 @@ class Table:
                 path=self.path,
             )
         check_readable(self.config, path=self.path)
-        zone = self.config.timezone
-        is_open = isinstance(begin, str) and begin.strip().lower() == EARLIEST
-        lower = instant_time("000" if is_open else begin, timezone=zone, whole_second=True)
-        upper = None if end is None else instant_time(end, timezone=zone, whole_second=True)
+        lower = self._begin(self.options.begin if begin is None else begin)
+        upper = self._instant(self.options.end if end is None else end, END.key)
         return IncrementalRead(self.state(), read_task, lower, upper, self.options)
 
+    def _begin(self, moment: Moment | None) -> str:
+        if isinstance(moment, str) and moment.strip().lower() == EARLIEST:
+            return BEFORE_ALL
+        found = self._instant(moment, BEGIN.key)
+        if found is None:
+            raise InvalidOption(
+                f"An incremental read needs a begin, here or as {BEGIN.key}: the instant after which changes are "
+                f"returned ({EARLIEST!r} for all).",
+                condition="BEGIN_INSTANT_MISSING",
+                key=BEGIN.key,
+            )
+        return found
+
+    def asked(self) -> ScanSource:
+        """What the options ask for: a snapshot, or a range of commits."""
+        return self.incremental() if self.options.query_type == INCREMENTAL else self.snapshot()
+
     def inspect(self, as_of: Moment | None = None) -> TableReport:
-        """Look at the table from above: timeline, file slices, schema history, indexes; as values."""
-        snapshot = self.snapshot(as_of)
-        partitions, view = snapshot.partitions(), snapshot.state.view(snapshot.max_instant)
+        """Look at the table from above: timeline, file slices, schema history, indexes; as values.
+
+        Damage does not end it: the report has the problems that reads would end in, beside what can be told.
+        """
+        snapshot = self.snapshot(as_of, query_type=SNAPSHOT)
         return table_report(
             TimelineReader(self.storage, self.config),
             timeline=snapshot.state.timeline,
-            slices=(found for partition in partitions for found in snapshot.slices(partition)),
-            older=(found for partition in partitions for found in view.older_slices(partition)),
+            slices=snapshot.all_slices(),
+            older=snapshot.older_slices(),
             as_of=snapshot.max_instant,
+            check=snapshot.partitions,
         )
 
     def explain(
@@ -174,7 +257,15 @@ class Table:
         as_of: Moment | None = None,
     ) -> PlanReport:
         """Tell what a scan would read, what it would skip, and why; nothing but metadata is touched."""
-        snapshot = self.snapshot(as_of)
+        snapshot = self.snapshot(
+            as_of, query_type=None if self.options.query_type != INCREMENTAL else SNAPSHOT
+        )
+        if isinstance(select, str):
+            raise InvalidInput(
+                f"Selected is the text {select!r}; expected a list of column names: [{select!r}].",
+                condition="UNKNOWN_COLUMN",
+                columns=[select],
+            )
         scan = snapshot.scan().select(*select) if select else snapshot.scan()
         scan = scan.where(where) if where else scan
         latest = snapshot.latest_instant

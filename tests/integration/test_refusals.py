@@ -19,6 +19,8 @@ REFUSED = {
     "TABLE_VERSION_NOT_SUPPORTED": {"hoodie.table.version": "5"},
     "TIMELINE_LAYOUT_NOT_SUPPORTED": {"hoodie.timeline.layout.version": "3"},
     "BASE_FILE_FORMAT_NOT_SUPPORTED": {"hoodie.table.base.file.format": "LANCE"},
+    "LOG_FILE_FORMAT_NOT_SUPPORTED": {"hoodie.table.log.file.format": "PARQUET"},
+    "TABLE_FORMAT_NOT_SUPPORTED": {"hoodie.table.format": "iceberg"},
     "MERGER_NOT_SUPPORTED": {"hoodie.record.merge.mode": "FUTURE"},
 }
 

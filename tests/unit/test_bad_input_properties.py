@@ -86,6 +86,32 @@ def test_unknown_versions_are_refused_and_never_guessed(tmp_path, extra, conditi
     assert caught.value.condition == condition
 
 
+@pytest.mark.parametrize("position", range(len("hoodie.table.ordering.fields=")))
+@pytest.mark.parametrize("bit", [0, 2, 4, 6, 7])
+def test_a_flipped_bit_in_a_key_is_noticed(tmp_path, position, bit):
+    """Without its key the table would be merged by commit time."""
+    path = write(tmp_path, {"hoodie.table.ordering.fields": "ts", "hoodie.table.type": "MERGE_ON_READ"})
+    file = tmp_path / path / PROPERTIES
+    content = bytearray(file.read_bytes())
+    content[content.index(b"hoodie.table.ordering.fields=") + position] ^= 1 << bit
+    file.write_bytes(content)
+    with pytest.raises(CorruptTable, match=PROPERTIES):
+        open_table(path)
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_a_flipped_bit_in_the_end_of_a_line_is_noticed(tmp_path, bit):
+    path = write(tmp_path, {"hoodie.populate.meta.fields": "true", "hoodie.table.ordering.fields": "ts"})
+    file = tmp_path / path / PROPERTIES
+    content = bytearray(file.read_bytes())
+    end = content.index(b"hoodie.table.ordering.fields=") - 1
+    assert content[end] == 0x0A
+    content[end] ^= 1 << bit
+    file.write_bytes(content)
+    with pytest.raises(CorruptTable):
+        open_table(path)
+
+
 @pytest.mark.parametrize("version", ["nine", "9.0", "", "9" * 5000])
 def test_a_version_that_is_no_number_is_told(tmp_path, version):
     with pytest.raises(CorruptTable) as caught:
@@ -119,7 +145,7 @@ def test_base_files_are_read_without_the_code_that_would_merge_logs(tmp_path):
     path = write(tmp_path, custom)
     table = open_table(path, options={"hoodie.datasource.query.type": "read_optimized"})
     assert table.snapshot(query_type="read_optimized").query_type == "read_optimized"
-    for read in (table.snapshot, lambda: table.incremental("000")):
+    for read in (lambda: table.snapshot(query_type="snapshot"), lambda: table.incremental("000")):
         with pytest.raises(UnsupportedTable, match=r"com\.acme\.Payload"):
             read()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ from rich.text import Text
 from drawstring import errors
 from drawstring.cli import doctor as doctor_checks
 from drawstring.cli import render
+from drawstring.inspection.problems import Problem
 
 EXIT_CODES: dict[type[errors.DrawstringError], int] = {
     errors.TableNotFound: 3,
@@ -75,6 +77,7 @@ def inspect(
         _print_json(report.as_dict())
     else:
         _console().print(render.table_report(report, files=files, instants=instants))
+    _exit_with(report.problems)
 
 
 @app.command()
@@ -97,6 +100,15 @@ def plan(
         _print_json(report.as_dict())
     else:
         _console().print(render.plan_report(report, files=files))
+
+
+def _exit_with(problems: Sequence[Problem]) -> None:
+    """End with the code of the first problem, if there is one, after telling all of them."""
+    found = [problem.as_error() for problem in problems]
+    for error in found:
+        Console(stderr=True).print(render.error(error))
+    if found:
+        raise typer.Exit(exit_code(found[0]))
 
 
 def main() -> None:

@@ -47,8 +47,14 @@ class Option(Generic[T]):
                 return str(value).lower() if isinstance(value, bool) else str(value)
         return None
 
-    def parse_value(self, text: str) -> T:
+    def contradiction(self, layer: Mapping[str, Any]) -> dict[str, str]:
+        """The option under its different names, where one layer says different things by them; else nothing."""
+        given = {key: str(layer[key]) for key in (self.key, *self.aliases) if layer.get(key) is not None}
+        return given if len(set(given.values())) > 1 else {}
+
+    def parse_value(self, value: Any) -> T:
         """Parse one value; raises `InvalidOption` that names the key, the value and what is allowed."""
+        text = str(value)
         try:
             return self.parse(text)
         except ValueError as error:

@@ -156,6 +156,9 @@ REFUSED: Mapping[str, tuple[str, ...]] = {
     "hoodie.datasource.read.create.filesystem.relation": ("", "false"),
     "hoodie.datasource.read.table.valued.function.timeline.relation": ("", "false"),
     "hoodie.read.timeline.holes.resolution.policy": ("", "fail"),
+    "hoodie.datasource.read.incr.filters": ("",),
+    "hoodie.datasource.read.incr.table.version": ("",),
+    "hoodie.read.blob.inline.mode": ("",),
 }
 """Options of Hudi that would change what a read returns and are not supported, with the values that do not."""
 
@@ -199,6 +202,7 @@ class ReadOptions:
         Raises `InvalidOption` for malformed values and for combinations that make no sense.
         """
         layers = (call, session, table)
+        _refuse_contradictions(call or {})
         options = cls(
             query_type=QUERY_TYPE.find(*layers),
             incremental_format=INCREMENTAL_FORMAT.find(*layers),
@@ -237,6 +241,19 @@ class ReadOptions:
             )
 
 
+def _refuse_contradictions(call: Mapping[str, Any]) -> None:
+    for option in ALL:
+        given = option.contradiction(call)
+        if given:
+            raise InvalidOption(
+                f"The options {' and '.join(f'{key}={value!r}' for key, value in given.items())} are names of one "
+                f"option with different values; give {option.key} alone.",
+                condition="CONTRADICTING_OPTIONS",
+                key=option.key,
+                value=given,
+            )
+
+
 def _refuse_others(*layers: Mapping[str, Any] | None) -> None:
     for layer in layers:
         for key, harmless in REFUSED.items():
@@ -252,5 +269,5 @@ def _refuse_others(*layers: Mapping[str, Any] | None) -> None:
 
 
 def _merge_settings(*layers: Mapping[str, Any] | None) -> dict[str, str]:
-    found = {option.key: option.find(*layers) for option in (DELETE_FIELD, DELETE_MARKER)}
+    found = {option.key: option.find(*layers) or None for option in (DELETE_FIELD, DELETE_MARKER)}
     return {key: value for key, value in found.items() if value is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from drawstring.config.table_config import TableConfig
+from drawstring.config.table_config import LOG_FILE_FORMAT, TABLE_FORMAT, TableConfig
 from drawstring.errors import UnsupportedTable
 
 READABLE_VERSIONS = (6, 8, 9)
@@ -39,6 +39,16 @@ def _base_file_format(config: TableConfig) -> str | None:
     return None if config.base_file_format == "PARQUET" else config.base_file_format
 
 
+def _log_file_format(config: TableConfig) -> str | None:
+    found = LOG_FILE_FORMAT.find(config.properties).strip().upper()
+    return None if found == LOG_FILE_FORMAT.default else found
+
+
+def _table_format(config: TableConfig) -> str | None:
+    found = TABLE_FORMAT.find(config.properties).strip().lower()
+    return None if found == TABLE_FORMAT.default else found
+
+
 def _merger(config: TableConfig) -> str | None:
     # Copy-on-write files are merged already: whatever merged them need not be known to read them.
     return config.merge_rule.unknown if config.is_merge_on_read else None
@@ -65,6 +75,17 @@ REFUSALS = (
         "BASE_FILE_FORMAT_NOT_SUPPORTED",
         _base_file_format,
         "its base files are {found}; drawstring reads PARQUET. Rewrite the table with Parquet base files",
+    ),
+    Refusal(
+        "LOG_FILE_FORMAT_NOT_SUPPORTED",
+        _log_file_format,
+        "its log files are {found}; drawstring reads HOODIE_LOG. Read it with the Hudi release that wrote it",
+    ),
+    Refusal(
+        "TABLE_FORMAT_NOT_SUPPORTED",
+        _table_format,
+        "its hoodie.table.format is {found}, so that another format keeps its timeline; drawstring reads native. Read "
+        "it with that format",
     ),
     Refusal(
         "MERGER_NOT_SUPPORTED",

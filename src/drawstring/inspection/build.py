@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from drawstring.config.table_config import INDEX_DEFINITIONS, TableConfig
 from drawstring.inspection.plan_report import PlanReport, SkippedGroup, SkippedSlice, TaskReport
+from drawstring.inspection.problems import Problems
 from drawstring.inspection.schema_diff import Node, nodes, schema_changes
 from drawstring.inspection.table_report import (
     IndexReport,
@@ -45,9 +47,14 @@ def table_report(
     slices: Iterable[FileSlice],
     older: Iterable[FileSlice] = (),
     as_of: str | None = None,
+    check: Callable[[], object] = lambda: None,
 ) -> TableReport:
-    """Report on the table behind `reader` as `timeline` and slices show it, now or `as_of` an instant."""
-    config = reader.config
+    """Report on the table behind `reader` as `timeline` and slices show it, now or `as_of` an instant.
+
+    What is damaged is left out and told among the problems, with what `check` finds; the rest is shown.
+    """
+    config, problems = reader.config, Problems()
+    problems.attempt(check, None)
     return TableReport(
         path=reader.storage.root,
         name=config.name,
@@ -58,30 +65,30 @@ def table_report(
         ordering_fields=config.ordering_fields,
         merge_mode=config.merge.mode,
         instants=tuple(
-            _instant_report(reader, instant)
+            _instant_report(reader, instant, problems)
             for instant in timeline.ascending_instants
             if as_of is None or instant.requested_time <= as_of
         ),
-        slices=tuple(map(SliceReport.of, slices)),
-        older_slices=tuple(map(SliceReport.of, older)),
-        schema_history=tuple(schema_history(reader, timeline, as_of)),
+        slices=problems.gather(map(SliceReport.of, slices)),
+        older_slices=problems.gather(map(SliceReport.of, older)),
+        schema_history=problems.gather(schema_history(reader, timeline, as_of, problems)),
         indexes=tuple(indexes(reader.storage, config)),
-        settings_changed=are_settings_changed(reader.storage),
+        settings_changed=problems.attempt(lambda: are_settings_changed(reader.storage), False),
         as_of=as_of,
+        problems=tuple(problems.found),
     )
 
 
 def schema_history(
-    reader: TimelineReader, timeline: Timeline, as_of: str | None = None
+    reader: TimelineReader, timeline: Timeline, as_of: str | None = None, problems: Problems | None = None
 ) -> Iterator[SchemaChange]:
     """How the schema changed, commit by commit, over the active timeline; before any commit, as created."""
     before: tuple[Node, ...] = ()
-    created = reader.config.create_schema
+    created, problems = reader.config.create_schema, problems or Problems()
     if created and not timeline.completed_writes:
         yield SchemaChange("created", schema_changes(before, nodes(table_schema_from_avro(created))))
     for instant in timeline.writes_until(as_of):
-        commit = reader.commit_metadata(instant)
-        after = None if commit.operation in SERVICE_OPERATIONS else _commit_nodes(commit)
+        after = problems.attempt(partial(_instant_nodes, reader, instant), None)
         if after is None:
             continue
         changes = schema_changes(before, after)
@@ -99,11 +106,11 @@ def indexes(storage: Storage, config: TableConfig) -> Iterator[IndexReport]:
         yield IndexReport(name, kind, tuple(map(str, definition.get("sourceFields") or ())))
 
 
-def _instant_report(reader: TimelineReader, instant: Instant) -> InstantReport:
+def _instant_report(reader: TimelineReader, instant: Instant, problems: Problems) -> InstantReport:
     identity = (instant.requested_time, instant.completion_time, instant.action.value, instant.state.value)
     if not instant.is_completed or instant.action not in WRITE_ACTIONS:
         return InstantReport(*identity)
-    commit = reader.commit_metadata(instant)
+    commit = problems.attempt(lambda: reader.commit_metadata(instant), CommitMetadata(operation=""))
     return InstantReport(
         *identity,
         operation=commit.operation,
@@ -115,7 +122,10 @@ def _instant_report(reader: TimelineReader, instant: Instant) -> InstantReport:
     )
 
 
-def _commit_nodes(commit: CommitMetadata) -> tuple[Node, ...] | None:
+def _instant_nodes(reader: TimelineReader, instant: Instant) -> tuple[Node, ...] | None:
+    commit = reader.commit_metadata(instant)
+    if commit.operation in SERVICE_OPERATIONS:
+        return None
     if commit.internal_schema:
         return nodes(parse_internal_schema(commit.internal_schema))
     return nodes(table_schema_from_avro(commit.schema)) if commit.schema else None

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from drawstring.inspection.html import document, grid
+from drawstring.inspection.problems import Problem
 from drawstring.inspection.text import counted, names
 from drawstring.model.file_group import FileSlice
 
@@ -94,7 +95,8 @@ class TableReport:
     """A table from above. `repr` is one line; notebooks show the whole of it.
 
     `slices` are the newest of their file groups, the ones that are read; `older_slices` wait for a cleaner, and
-    serve time travel until then. With `as_of` both are those of that time.
+    serve time travel until then. With `as_of` both are those of that time. `problems` are what keeps the table from
+    being read; what they touch is missing from the other parts.
     """
 
     path: str
@@ -112,6 +114,7 @@ class TableReport:
     indexes: tuple[IndexReport, ...] = ()
     settings_changed: bool = False
     as_of: str | None = None
+    problems: tuple[Problem, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -161,6 +164,9 @@ class TableReport:
             **(older if self.older_slices else {}),
             **({"as of": self.as_of} if self.as_of else {}),
             **(warning if self.settings_changed else {}),
+            **(
+                {"problems": names([problem.condition for problem in self.problems])} if self.problems else {}
+            ),
         }
 
     def __repr__(self) -> str:
@@ -170,6 +176,7 @@ class TableReport:
         return document(
             f"{self.name} ({self.path})",
             grid("Table", ("", ""), self.facts().items()),
+            grid("Problems", ("condition", "message"), ((p.condition, p.message) for p in self.problems)),
             grid("Timeline", InstantReport.__dataclass_fields__, (asdict(i).values() for i in self.instants)),
             grid("File slices", SliceReport.__dataclass_fields__, (asdict(s).values() for s in self.slices)),
             grid(

@@ -132,6 +132,7 @@ class Scan:
 
     def select(self, *columns: str) -> Scan:
         """Read only these columns, in this order. Raises `InvalidInput` for a column that is not there."""
+        _check_names(columns)
         known = {name.lower(): name for name in reversed(self.source.schema.names)}
         exact = set(self.source.schema.names)
         missing = [name for name in columns if name not in exact and name.lower() not in known]
@@ -146,6 +147,13 @@ class Scan:
 
     def where(self, condition: str | Predicate) -> Scan:
         """Keep only rows for which the condition is true: SQL text such as `"a > 3"`, or built by `col`."""
+        if not isinstance(condition, (str, Predicate)):
+            raise InvalidInput(
+                f'The condition is {condition!r} ({type(condition).__name__}); expected SQL text such as "a > 3", or '
+                'a comparison such as col("a") > 3.',
+                condition="INVALID_CONDITION",
+                found=repr(condition),
+            )
         predicate = parse(condition) if isinstance(condition, str) else condition
         predicate = with_exact_names(predicate, self.source.schema)
         parts = predicate if self.predicate is None else And((self.predicate, predicate))
@@ -153,9 +161,11 @@ class Scan:
 
     def limit(self, rows: int) -> Scan:
         """Read at most so many rows; which ones is not specified."""
-        if rows < 0:
+        if not isinstance(rows, int) or isinstance(rows, bool) or rows < 0:
             raise InvalidInput(
-                f"The limit is {rows}; expected 0 or more.", condition="INVALID_LIMIT", found=rows
+                f"The limit is {rows!r}; expected a whole number, 0 or more.",
+                condition="INVALID_LIMIT",
+                found=rows,
             )
         return replace(self, row_limit=rows if self.row_limit is None else min(rows, self.row_limit))
 
@@ -246,6 +256,17 @@ class Scan:
             table_schema=self.source.schema,
             columns=self.requested_schema.names,
             predicate=self.predicate,
+        )
+
+
+def _check_names(columns: Sequence[object]) -> None:
+    other = next((name for name in columns if not isinstance(name, str)), None)
+    if other is not None or None in columns:
+        raise InvalidInput(
+            f"Selected is {other!r} ({type(other).__name__}); expected names of columns, each an argument of its own: "
+            'select("a", "b").',
+            condition="UNKNOWN_COLUMN",
+            columns=[repr(other)],
         )
 
 

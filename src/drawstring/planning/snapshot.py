@@ -87,6 +87,17 @@ class Snapshot:
         found = self.state.view(self.max_instant).slices(partition)
         return base_files_only(found) if self.query_type == READ_OPTIMIZED else found
 
+    def all_slices(self) -> Iterator[FileSlice]:
+        """The slices of all partitions as storage shows them, whether or not all is there that should be."""
+        for partition in self.state.view(self.max_instant).partitions():
+            yield from self.slices(partition)
+
+    def older_slices(self) -> Iterator[FileSlice]:
+        """Slices before those that are seen, which no cleaner took yet."""
+        view = self.state.view(self.max_instant)
+        for partition in view.partitions():
+            yield from view.older_slices(partition)
+
     def tasks(self, partition: str) -> Sequence[ReadTask]:
         """The slices of one partition with everything a reader needs beside the files."""
         if partition not in self._known_tasks:
@@ -223,6 +234,16 @@ def _refuse_other_formats(found: FileSlice) -> None:
             instant=base.instant,
             found=base.extension,
         )
+
+
+def refuse_skeletons(state: TableState) -> None:
+    """Raise `UnsupportedTable` while rows of the newest state lie outside the table."""
+    for found in Snapshot(state, read=_nothing).all_slices():
+        _refuse_skeleton(found)
+
+
+def _nothing(*_: Any, **__: Any) -> Iterator[pa.RecordBatch]:
+    return iter(())
 
 
 def _refuse_skeleton(found: FileSlice) -> None:

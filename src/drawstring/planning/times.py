@@ -15,7 +15,11 @@ _FORMS = "yyyyMMddHHmmss[SSS], yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS] or ISO 8601
 
 
 def instant_time(
-    value: str | dt.date | dt.datetime, *, timezone: str = "LOCAL", whole_second: bool = False
+    value: str | dt.date | dt.datetime,
+    *,
+    timezone: str = "LOCAL",
+    whole_second: bool = False,
+    called: str = "",
 ) -> str:
     """Turn a point in time into an instant time, comparable as text with those of the timeline.
 
@@ -25,10 +29,13 @@ def instant_time(
         timezone: the zone of the table's instants, `UTC` or `LOCAL` (this machine's).
         whole_second: whether a text without a fraction covers its second, as Hudi has it wherever it takes a
             time.
+        called: the option or argument that holds the value, for errors.
     """
+    if not isinstance(value, (str, dt.date)):
+        raise _no_instant(value, called)
     if isinstance(value, str) and _DIGITS.match(value.strip()):
-        return _checked(value.strip())
-    moment = value if isinstance(value, dt.datetime) else _parse(value)
+        return _checked(value.strip(), called)
+    moment = value if isinstance(value, dt.datetime) else _parse(value, called)
     if whole_second and isinstance(value, str) and _TO_THE_SECOND.search(value):
         moment = moment.replace(microsecond=999_000)
     if moment.tzinfo is not None:
@@ -36,7 +43,7 @@ def instant_time(
     return moment.strftime("%Y%m%d%H%M%S") + f"{moment.microsecond // 1000:03d}"
 
 
-def _checked(digits: str) -> str:
+def _checked(digits: str, called: str) -> str:
     """Digits that can stand on a timeline, or bound it: zeros stand before every instant, nines behind."""
     if digits.startswith("000") or not digits.strip("0") or not digits.strip("9"):
         return digits
@@ -46,17 +53,22 @@ def _checked(digits: str) -> str:
         if len(digits) in (14, 17):
             dt.datetime.strptime(digits[:14], "%Y%m%d%H%M%S")
     except ValueError:
-        raise _no_instant(digits) from None
+        raise _no_instant(digits, called) from None
     return digits
 
 
-def _no_instant(found: object) -> InvalidInput:
+def _no_instant(found: object, called: str) -> InvalidInput:
+    subject = f"{called} is {found!r}, which" if called else f"{found!r}"
+    kind = "" if isinstance(found, str) else f" (a text, date or datetime, not {type(found).__name__})"
     return InvalidInput(
-        f"{found!r} is no instant; expected {_FORMS}.", condition="INVALID_INSTANT", found=found
+        f"{subject} is no instant; expected {_FORMS}{kind}.",
+        condition="INVALID_INSTANT",
+        found=found,
+        **({"key": called} if called else {}),
     )
 
 
-def _parse(value: str | dt.date) -> dt.datetime:
+def _parse(value: str | dt.date, called: str) -> dt.datetime:
     if isinstance(value, dt.date):
         return dt.datetime(value.year, value.month, value.day)
     text = value.strip()
@@ -67,4 +79,4 @@ def _parse(value: str | dt.date) -> dt.datetime:
     try:
         return dt.datetime.fromisoformat(text)
     except ValueError:
-        raise _no_instant(value) from None
+        raise _no_instant(value, called) from None

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from drawstring.errors import CorruptTable, IncompatibleSchema, UnsupportedTable
 
+_HUDI_TYPES = ("vector", "variant")
 MAX_DEPTH = 64
 """How deep a schema may nest; deeper ones are refused instead of exhausting the stack."""
 
@@ -145,6 +146,7 @@ class _FromAvro:
         self, avro: dict[str, Any], kind: str, namespace: str, depth: int
     ) -> tuple[pa.DataType, bool]:
         name = str(avro.get("name", ""))
+        _refuse_hudi_type(avro)
         full_name = _full_name(name, str(avro.get("namespace", namespace) or ""))
         if kind in ("record", "error"):
             self._open.add(full_name)
@@ -178,6 +180,18 @@ class _FromAvro:
             return pa.float64(), nullable
         # Spark's reading of a union of several types: a struct of which one member is set.
         return pa.struct([pa.field(f"member{i}", arrow) for i, arrow in enumerate(types)]), nullable
+
+
+def _refuse_hudi_type(avro: Mapping[str, Any]) -> None:
+    """Refuse types that Hudi shows as something else than the bytes that it stores for them."""
+    found = avro.get("logicalType")
+    if found in _HUDI_TYPES:
+        raise UnsupportedTable(
+            f"A column has Hudi's type {found} ({avro.get('name')}), which drawstring does not read: the bytes that "
+            "are stored for it are not its values. Read the table with Apache Hudi.",
+            condition="COLUMN_TYPE_NOT_SUPPORTED",
+            found=found,
+        )
 
 
 def _refuse_weightless(element: pa.DataType, items: Any) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from drawstring.config.option import names
+from drawstring.config.read_options import SNAPSHOT
 from drawstring.config.table_config import TableConfig
 from drawstring.config.write_options import WriteOptions
 from drawstring.errors import IncompatibleSchema, InvalidInput, InvalidOption, TableNotFound
@@ -82,8 +83,8 @@ def create_table(message: CreateTable) -> TableCreated:
 def list_partitions(message: ListPartitions) -> PartitionsListed:
     """List the partitions with rows, in the order of their paths."""
     table = open_table(message.path, options=message.options)
-    as_of = message.options.get("as.of.instant")
-    found = [texts for _, texts in live_partitions(table.config, table.snapshot(as_of))]
+    snapshot = table.snapshot(query_type=SNAPSHOT)
+    found = [texts for _, texts in live_partitions(table.config, snapshot)]
     return PartitionsListed([{key: _value(text) for key, text in texts.items()} for texts in found])
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from drawstring.config.read_options import INCREMENTAL
 from drawstring.errors import InvalidInput
 from drawstring.model.file_group import BaseFile, LogFile
 from drawstring.model.read_task import ReadTask
@@ -39,7 +38,7 @@ class PinnedTable:
     def open(cls, path: str, options: Mapping[str, str], *, session: Mapping[str, str]) -> PinnedTable:
         """Open the table and pin what the options ask for."""
         table = open_table(path, options=options, session=_without_prefix(session))
-        return cls(table, _source(table))
+        return cls(table, table.asked())
 
     @classmethod
     def reopen(cls, name: str, path: str, options: Mapping[str, str]) -> PinnedTable:
@@ -218,13 +217,6 @@ def _partition(task: ReadTask) -> str:
 
 def _file_count(task: ReadTask) -> int:
     return len(task.slice.log_files) + (task.slice.base_file is not None)
-
-
-def _source(table: Table) -> ScanSource:
-    options = table.options
-    if options.query_type == INCREMENTAL:
-        return table.incremental(options.begin if options.begin is not None else "000", options.end)
-    return table.snapshot(options.as_of, query_type=options.query_type)
 
 
 def _without_prefix(session: Mapping[str, str]) -> dict[str, str]:

@@ -43,7 +43,11 @@ def read_table_config(storage: Storage) -> TableConfig:
 
 def are_settings_changed(storage: Storage) -> bool:
     """Whether something other than drawstring or Hudi changed the settings since drawstring stored them."""
-    content = storage.read(PROPERTIES)
+    try:
+        content = storage.read(PROPERTIES)
+    except FileNotFoundError:
+        # A writer is at it, or died there: what was read is the backup.
+        return False
     return has_other_digest(content, parse_properties(content, source=f"{storage.root}/{PROPERTIES}"))
 
 

@@ -39,6 +39,9 @@ def test_what_makes_no_sense_is_named(options, words):
         ("hoodie.datasource.read.create.filesystem.relation", "true"),
         ("hoodie.datasource.read.table.valued.function.timeline.relation", "true"),
         ("hoodie.read.timeline.holes.resolution.policy", "USE_TRANSITION_TIME"),
+        ("hoodie.datasource.read.incr.filters", "id > 3"),
+        ("hoodie.datasource.read.incr.table.version", "6"),
+        ("hoodie.read.blob.inline.mode", "DESCRIPTOR"),
     ],
 )
 @pytest.mark.parametrize("layer", ["call", "session"])

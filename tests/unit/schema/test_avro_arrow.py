@@ -159,3 +159,15 @@ def test_meta_columns_are_put_first_and_taken_off():
     assert has_meta_columns(full)
     assert not has_meta_columns(schema)
     assert strip_meta_columns(full).names == ["a"]
+
+
+@pytest.mark.parametrize("kind", ["vector", "variant"])
+def test_types_whose_stored_bytes_are_not_their_values_are_refused_by_name(kind):
+    stored = {"type": "fixed", "name": f"{kind}_3", "size": 12}
+    if kind == "variant":
+        stored = {"type": "record", "name": "v", "fields": [{"name": "value", "type": "bytes"}]}
+    stored["logicalType"] = kind
+    schema = {"type": "record", "name": "r", "fields": [{"name": "v", "type": ["null", stored]}]}
+    with pytest.raises(UnsupportedTable, match=kind) as caught:
+        arrow_schema_from_avro(schema)
+    assert caught.value.condition == "COLUMN_TYPE_NOT_SUPPORTED"
