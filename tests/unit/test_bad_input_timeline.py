@@ -35,6 +35,15 @@ def test_an_action_of_a_newer_writer_is_refused(reader):
     assert caught.value.condition == "UNKNOWN_ACTION"
 
 
+def test_a_damaged_name_of_the_timelines_folder_does_not_pass_for_an_empty_table(reader):
+    properties = {**reader.config.properties, "hoodie.timeline.path": "timelinE"}
+    other = TimelineReader(reader.storage, TableConfig.from_properties(properties))
+    assert other.load().ascending_instants == ()
+    reader.storage.write(f"{FOLDER}/{T1}_{T2}.commit", b"")
+    with pytest.raises(CorruptTable, match=r"hoodie\.timeline\.path"):
+        other.load()
+
+
 def test_an_instant_that_vanishes_is_named(reader):
     reader.storage.write(f"{FOLDER}/{T1}_{T2}.commit", b"")
     instant = reader.load().ascending_instants[0]

@@ -13,7 +13,7 @@ from typing import Any
 import fastavro
 import pyarrow.parquet as pq
 
-from drawstring.config.table_config import TableConfig
+from drawstring.config.table_config import ARCHIVE_FOLDER, HISTORY_PATH, TableConfig
 from drawstring.errors import CorruptTable, DrawstringError
 from drawstring.formats.log_blocks import BlockType, LogBlock, LogScan, scan_log_file
 from drawstring.model.commit_metadata import CommitMetadata
@@ -21,6 +21,7 @@ from drawstring.model.flipped_names import flipped_name
 from drawstring.model.instant import WRITE_ACTIONS, Action, Instant, State
 from drawstring.storage.base import Storage
 from drawstring.timeline.commit_metadata import checked_metadata_of, parse_commit_metadata
+from drawstring.timeline.folders import entries
 
 _ARCHIVE_NAME = re.compile(r"^\.commits_\.archive\.(\d+)_")
 _ENTRY_NAMES = frozenset(
@@ -73,10 +74,9 @@ class History:
 
     def _segments(self, directory: str) -> list[str]:
         """The files of the current manifest, oldest first."""
-        try:
-            names = {entry.name for entry in self.storage.list(directory)}
-        except FileNotFoundError:
-            return []
+        usual = f"{self.config.timeline_directory}/{HISTORY_PATH.default}"
+        found = entries(self.storage, directory, usual=usual, setting=HISTORY_PATH.key)
+        names = {entry.name for entry in found}
         manifests = sorted(int(n[9:]) for n in names if n.startswith("manifest_") and n[9:].isdigit())
         version = self._version(directory) if "_version_" in names else None
         number = version if version in manifests else (manifests[-1] if manifests else None)
@@ -95,11 +95,9 @@ class History:
 
     def _layout_1(self) -> Iterator[ArchivedWrite]:
         directory = self.config.history_directory
-        try:
-            entries = list(self.storage.list(directory))
-        except FileNotFoundError:
-            return
-        numbered = [(int(m.group(1)), e.path) for e in entries if (m := _ARCHIVE_NAME.match(e.name))]
+        usual = f".hoodie/{ARCHIVE_FOLDER.default}"
+        found = entries(self.storage, directory, usual=usual, setting=ARCHIVE_FOLDER.key)
+        numbered = [(int(m.group(1)), e.path) for e in found if (m := _ARCHIVE_NAME.match(e.name))]
         for _, path in sorted(numbered):
             scan = scan_log_file(self.storage, path)
             _refuse_gaps(scan)
@@ -129,10 +127,9 @@ def _write_action(word: Any, path: str) -> Action | None:
 
 
 def _refuse_gaps(scan: LogScan) -> None:
-    """What a crash leaves lies at a file's end; damage before a whole block hides instants that completed."""
-    last = max((block.offset for block in scan.blocks), default=-1)
+    """What a crash leaves is the beginning of a block at a file's end; other damage hides instants that completed."""
     for region in scan.corrupt_regions:
-        if region.offset < last:
+        if not (region.is_tail and region.looks_torn):
             raise _corrupt(region.path, f"it is damaged at byte {region.offset} ({region.reason})")
 
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from drawstring.config.table_config import TableConfig
+from drawstring.config.table_config import TIMELINE_PATH, TableConfig
 from drawstring.errors import CorruptTable
 from drawstring.model.commit_metadata import CommitMetadata, CompactionOperation
 from drawstring.model.instant import Action, Instant
@@ -18,6 +18,7 @@ from drawstring.timeline.commit_metadata import (
     parse_commit_metadata,
     parse_compaction_plan,
 )
+from drawstring.timeline.folders import entries
 from drawstring.timeline.timeline import Timeline
 
 _CACHED_STATS = 300_000
@@ -88,10 +89,8 @@ class TimelineReader:
             ) from error
 
     def _entries(self) -> Iterable[FileInfo]:
-        try:
-            return self.storage.list(self.config.timeline_directory)
-        except FileNotFoundError:
-            return []
+        folder = self.config.timeline_directory
+        return entries(self.storage, folder, usual=".hoodie/timeline", setting=TIMELINE_PATH.key)
 
     def _parse(self, entry: FileInfo) -> Instant | None:
         if self.config.layout >= 2:

@@ -250,6 +250,8 @@ def test_damage_inside_an_archive_is_told_and_a_torn_end_is_not(builder):
     assert ids(builder.open().incremental("earliest")) == [1, 2, 3]
     for damaged in (
         whole[:-1] + bytes([whole[-1] ^ 1]) + later,
+        whole + later[:-1] + bytes([later[-1] ^ 1]),
+        whole + later.replace(b'"name"', b'"nam\xe5"', 1),
         (whole + later).replace(b"hoodieCommitMetadata", b"hoodieCommitMetadatb"),
         (whole + later).replace(b"partitionToWriteStats", b"partitionToWriteStatr"),
         (whole + later).replace(b"commitTime", b"commitTimf"),

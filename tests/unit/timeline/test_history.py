@@ -75,6 +75,23 @@ def test_a_damaged_manifest_is_told(storage, content):
     assert caught.value.condition == "CORRUPT_HISTORY"
 
 
+@pytest.mark.parametrize(
+    ("version", "key", "usual"),
+    [
+        ("9", "hoodie.timeline.history.path", ".hoodie/timeline/history"),
+        ("6", "hoodie.archivelog.folder", ".hoodie/archived"),
+    ],
+)
+def test_a_damaged_name_of_the_folder_does_not_pass_for_no_history(storage, version, key, usual):
+    config = TableConfig.from_properties(
+        {"hoodie.table.name": "t", "hoodie.table.version": version, key: usual.rpartition("/")[2][:-1] + "?"}
+    )
+    assert History(storage, config).writes == ()
+    storage.write(f"{usual}/_version_", b"1")
+    with pytest.raises(CorruptTable, match=key):
+        assert History(storage, config).writes
+
+
 def test_a_lost_segment_is_told(storage):
     write_manifest(storage, 1, "1_1_0.parquet")
     with pytest.raises(CorruptTable, match=r"1_1_0\.parquet"):
