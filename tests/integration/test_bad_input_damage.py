@@ -98,6 +98,34 @@ def test_a_cut_file_is_named_with_partition_and_instant(victim, kind, cut, flag)
     assert_named(error, file)
 
 
+@pytest.fixture(scope="module")
+def copied_on_write(spark, tmp_path_factory):
+    """A table of base files alone, which Spark's own reader reads."""
+    folder = tmp_path_factory.mktemp("cow")
+    golden = harness.extract("v9_cow_two_level", folder / "golden")
+    return Victim(spark, Path(shutil.copytree(golden, folder / "t")))
+
+
+@pytest.mark.parametrize("flag", ["true", "false"], ids=["v2", "v1"])
+@pytest.mark.parametrize("column", ["_hoodie_record_key", "ts"])
+def test_a_flipped_bit_in_a_column_name_does_not_turn_values_into_nulls(copied_on_write, column, flag):
+    """Nothing checks the bytes of a footer; names stand in it as a length and their characters."""
+    victim, file = copied_on_write, copied_on_write.files["base"][0]
+    content = (victim.root / file).read_bytes()
+    name = bytes([len(column)]) + column.encode()
+    places = [at for at in range(len(content)) if content.startswith(name, at)]
+    assert places
+    for at in places:
+        damaged = bytearray(content)
+        damaged[at + 1] ^= 1
+        copy = victim.damaged(file, bytes(damaged))
+        for read in (victim.read(flag, copy), victim.read(flag, copy).where(f"{column} is not null")):
+            try:
+                assert sorted(map(str, read.collect())) == victim.expected
+            except CorruptTable as error:
+                assert_named(error, file)
+
+
 @pytest.mark.parametrize("flag", ["true", "false"], ids=["v2", "v1"])
 def test_other_partitions_stay_readable(victim, flag):
     file = victim.files["base"][0]

@@ -76,7 +76,12 @@ case class BaseFiles(plain: ParquetPartitionReaderFactory, positioned: Option[Pa
 
   def open(file: PartitionedFile, root: String, merging: Boolean): PartitionReader[ColumnarBatch] = {
     val factory = if (merging) positioned.getOrElse(plain) else plain
-    new GuardedReader(file, root, () => factory.buildColumnarReader(file))
+    def check(): Unit = FooterNames.check(file.toPath, factory.broadcastedConf.value.value)
+    new GuardedReader(
+      file,
+      root,
+      () => new NamesCheckedReader(factory.buildColumnarReader(file), factory.filters.nonEmpty, () => check())
+    )
   }
 }
 
