@@ -176,9 +176,10 @@ class TableSchemas:
         """The newest stored history whose instant completed."""
         for instant in sorted(self._schema_commits(), key=lambda i: i.requested_time, reverse=True):
             if self.state.timeline.is_committed(instant.requested_time):
-                content = self.state.storage.read(f"{SCHEMA_FOLDER}/{instant.file_name}")
+                path = f"{SCHEMA_FOLDER}/{instant.file_name}"
+                content = self.state.storage.read(path)
                 if content:
-                    return parse_schema_history(content)
+                    return _stored_versions(content, path)
         return None
 
     def _schema_commits(self) -> Iterator[Instant]:
@@ -191,6 +192,17 @@ class TableSchemas:
             instant = None if entry.is_directory else parse(entry)
             if instant and instant.is_completed and instant.action is Action.SCHEMACOMMIT:
                 yield instant
+
+
+def _stored_versions(content: bytes, path: str) -> SchemaHistory | None:
+    try:
+        return parse_schema_history(content)
+    except CorruptTable as error:
+        raise CorruptTable(
+            f"The schema history {path} is damaged. {error.message} Restore the file.",
+            condition=error.condition,
+            path=path,
+        ) from error
 
 
 def _recorded_schema(instant: Instant, metadata: CommitMetadata) -> pa.Schema:

@@ -94,7 +94,10 @@ def parse_internal_schema(schema: str | Mapping[str, Any]) -> InternalSchema:
 
 def parse_schema_history(content: str | bytes) -> SchemaHistory | None:
     """Parse a file of `.hoodie/.schema`; None when it lists no schema."""
-    text = content.decode("utf-8") if isinstance(content, bytes) else content
+    try:
+        text = content.decode("utf-8") if isinstance(content, bytes) else content
+    except UnicodeDecodeError as error:
+        raise _corrupt(repr(content[:100]), error) from error
     parsed = _load(text)
     if not isinstance(parsed, dict) or not isinstance(parsed.get("schemas"), list):
         raise _corrupt(text, "no list of schemas")

@@ -109,7 +109,15 @@ def test_no_schemas_are_no_history():
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"schemas": 3}', '{"schemas": [{"fields": [{}]}]}', '{"schemas": [3]}']
+    "text",
+    [
+        "{",
+        "[]",
+        '{"schemas": 3}',
+        '{"schemas": [{"fields": [{}]}]}',
+        '{"schemas": [3]}',
+        b'{"schemas": [\xfb]}',
+    ],
 )
 def test_what_is_no_history_is_corrupt(text):
     with pytest.raises(CorruptTable):
