@@ -114,7 +114,7 @@ def test_a_flipped_bit_in_a_column_name_does_not_turn_values_into_nulls(copied_o
     content = (victim.root / file).read_bytes()
     name = bytes([len(column)]) + column.encode()
     places = [at for at in range(len(content)) if content.startswith(name, at)]
-    assert places
+    refused = 0
     for at in places:
         damaged = bytearray(content)
         damaged[at + 1] ^= 1
@@ -124,6 +124,8 @@ def test_a_flipped_bit_in_a_column_name_does_not_turn_values_into_nulls(copied_o
                 assert sorted(map(str, read.collect())) == victim.expected
             except CorruptTable as error:
                 assert_named(error, file)
+                refused += 1
+    assert refused > 0
 
 
 @pytest.mark.parametrize("flag", ["true", "false"], ids=["v2", "v1"])
