@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+import drawstring
 from drawstring.errors import UnsupportedTable
 from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice
 from drawstring.planning.snapshot import METADATA_BOOTSTRAP, _refuse_skeleton
+from tests.golden import harness
 
 
 def slice_of(instant: str) -> FileSlice:
@@ -22,3 +24,14 @@ def test_a_skeleton_file_is_refused_by_name():
 
 def test_a_file_of_a_full_record_bootstrap_is_read():
     _refuse_skeleton(slice_of("00000000000002"))
+
+
+def test_a_bootstrapped_table_is_refused_when_it_is_opened_while_rows_lie_outside_of_it(tmp_path):
+    path = harness.extract("v9_mor_bootstrap", tmp_path)
+    assert drawstring.open_table(path).config.was_bootstrapped
+    for file in [found for found in path.rglob("*") if "00000000000002" in found.name]:
+        file.rename(file.with_name(file.name.replace("00000000000002", METADATA_BOOTSTRAP)))
+    for options in ({}, {"hoodie.datasource.query.type": "read_optimized"}):
+        with pytest.raises(UnsupportedTable, match="outside") as caught:
+            drawstring.open_table(path, options=options)
+        assert caught.value.condition == "BOOTSTRAPPED_TABLE_NOT_SUPPORTED"
