@@ -11,7 +11,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from drawstring.config.read_options import FULL_SCAN_FALLBACK, PATH_GLOB, ReadOptions
-from drawstring.errors import InvalidInput
+from drawstring.errors import CorruptTable, InvalidInput
 from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.file_group import BaseFile, FileSlice, LogFile
 from drawstring.model.instant import Instant
@@ -53,7 +53,7 @@ class IncrementalRead:
     2. Only files that these commits name are read, not merged with older ones: an update that loses against
        an older row is returned all the same. No directory is listed for that.
     3. When such files are gone (cleaned), the newest slices are read instead, with the same filter on rows,
-       unless `options` forbid it.
+       unless `options` forbid it. Where nothing was ever cleaned, a file that is gone was lost: an error.
     """
 
     state: TableState
@@ -151,6 +151,8 @@ class IncrementalRead:
             for partition, files in self._written_files().items()
         }
         gone = self._gone([file for slices in written.values() for found in slices for file in found.files])
+        if gone and not self._may_have_been_cleaned:
+            raise self._lost(min(gone))
         if gone and not self._may_fall_back:
             raise self._cleaned(min(gone))
         return self._newest_slices() if gone else written
@@ -181,6 +183,20 @@ class IncrementalRead:
         with ThreadPoolExecutor(_LOOKUPS) as pool:
             present = pool.map(self.state.storage.exists, paths)
             return {path for path, is_there in zip(paths, present, strict=True) if not is_there}
+
+    @property
+    def _may_have_been_cleaned(self) -> bool:
+        """Whether a cleaner ran that the timeline tells of, or told of before instants were archived."""
+        return bool(self.state.timeline.completed_cleans or self.state.history.writes)
+
+    def _lost(self, path: str) -> CorruptTable:
+        return CorruptTable(
+            f"The file {path}, which a commit of the range wrote, is missing from {self.state.storage.root}, and no "
+            "cleaner has run. Restore it from a copy, or restore the table to a savepoint.",
+            condition="FILE_MISSING",
+            path=path,
+            partition=path.rpartition("/")[0],
+        )
 
     def _cleaned(self, path: str) -> InvalidInput:
         return InvalidInput(

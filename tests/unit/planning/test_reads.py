@@ -209,9 +209,19 @@ def test_a_cleaned_snapshot_is_refused(builder):
 
 def test_cleaned_files_of_a_range_are_replaced_by_the_newest(builder):
     builder.commit(T1, {"a": [1]}).commit(T2, {"a": [1]}).commit(T3, {"a": [1, 2]})
-    builder.storage.delete(f"a/fa-0_0-0-0_{T2}.parquet")
+    name = f"fa-0_0-0-0_{T2}.parquet"
+    builder.clean("20260101000000004", {"a": [name]}).storage.delete(f"a/{name}")
     assert ids(builder.open().incremental(T1, T2)) == []
     assert ids(builder.open().incremental(T1)) == [1, 2]
+
+
+def test_a_lost_file_of_a_range_is_named_where_nothing_was_ever_cleaned(builder):
+    """The newest slices would answer without the rows that were in it."""
+    builder.commit(T1, {"a": [1]}).commit(T2, {"a": [1, 3]})
+    builder.storage.delete(f"a/fa-0_0-0-0_{T2}.parquet")
+    with pytest.raises(CorruptTable, match=f"a/fa-0_0-0-0_{T2}.parquet") as caught:
+        ids(builder.open().incremental(T1))
+    assert caught.value.condition == "FILE_MISSING"
 
 
 def test_an_archived_instant_is_read_from_what_is_left_or_refused(builder):
@@ -375,7 +385,8 @@ def test_reads_of_other_patterns_are_not_taken_for_each_other(builder):
 
 def test_a_cleaned_range_is_an_error_when_the_fallback_is_off(builder):
     builder.commit(T1, {"a": [1]}).commit(T2, {"a": [1]}).commit(T3, {"a": [1, 2]})
-    builder.storage.delete(f"a/fa-0_0-0-0_{T2}.parquet")
+    name = f"fa-0_0-0-0_{T2}.parquet"
+    builder.clean("20260101000000004", {"a": [name]}).storage.delete(f"a/{name}")
     table = builder.open(**{"hoodie.datasource.read.incr.fallback.fulltablescan.enable": "false"})
     assert ids(table.incremental(T2)) == [1, 2]
     with pytest.raises(InvalidInput, match=T2) as caught:
