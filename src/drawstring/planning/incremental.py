@@ -13,7 +13,7 @@ import pyarrow as pa
 from drawstring.config.read_options import FULL_SCAN_FALLBACK, PATH_GLOB, ReadOptions
 from drawstring.errors import CorruptTable, InvalidInput
 from drawstring.model.commit_metadata import CommitMetadata
-from drawstring.model.file_group import BaseFile, FileSlice, LogFile
+from drawstring.model.file_group import FileSlice
 from drawstring.model.instant import Instant
 from drawstring.model.read_task import ReadTask
 from drawstring.planning.globs import compile_glob
@@ -53,7 +53,8 @@ class IncrementalRead:
     2. Only files that these commits name are read, not merged with older ones: an update that loses against
        an older row is returned all the same. No directory is listed for that.
     3. When such files are gone (cleaned), the newest slices are read instead, with the same filter on rows,
-       unless `options` forbid it. Where nothing was ever cleaned, a file that is gone was lost: an error.
+       unless `options` forbid it. Rows that were written again after `end` are then missing, as in Hudi.
+       Where nothing was ever cleaned, a file to be read that is gone was lost: an error.
     """
 
     state: TableState
@@ -129,7 +130,8 @@ class IncrementalRead:
 
     @cached_property
     def _facts(self) -> TaskFacts:
-        return TaskFacts(self.state, self.schemas, self.commits.last, self.commits.requested_times)
+        last = None if self._looks_for_all_files and self._has_gone_files else self.commits.last
+        return TaskFacts(self.state, self.schemas, last, self.commits.requested_times)
 
     @cached_property
     def _slices(self) -> Mapping[str, tuple[FileSlice, ...]]:
@@ -145,19 +147,43 @@ class IncrementalRead:
         return {partition: slices for partition, slices in matching.items() if slices}
 
     def _written_slices(self) -> Mapping[str, tuple[FileSlice, ...]]:
-        visibility = self.state.visibility(self.commits.last)
-        written = {
-            partition: visible_slices(partition, files.items(), visibility)
-            for partition, files in self._written_files().items()
-        }
-        gone = self._gone([file for slices in written.values() for found in slices for file in found.files])
-        if gone and not self._may_have_been_cleaned:
-            raise self._lost(min(gone))
+        if self._has_gone_files:
+            view = self.state.view(None)
+            return {partition: view.slices(partition) for partition in view.partitions()}
+        return self._slices_in_range
+
+    @cached_property
+    def _has_gone_files(self) -> bool:
+        """Whether the newest slices have to be read, because files that the range wrote are gone."""
+        slices = self._slices_in_range.values()
+        to_be_read = {file.path for each in slices for found in each for file in found.files}
+        gone = self._gone(self._written_paths if self._looks_for_all_files else list(to_be_read))
+        if gone & to_be_read and not self._may_have_been_cleaned:
+            raise self._lost(min(gone & to_be_read))
         if gone and not self._may_fall_back:
             raise self._cleaned(min(gone))
-        return self._newest_slices() if gone else written
+        return bool(gone)
 
-    def _written_files(self) -> dict[str, dict[str, int]]:
+    @property
+    def _looks_for_all_files(self) -> bool:
+        """Whether files count that are in no slice to be read: from version 8 on Hudi misses them too."""
+        config = self.state.config
+        return self._may_fall_back and config.is_merge_on_read and config.layout >= 2
+
+    @property
+    def _written_paths(self) -> list[str]:
+        return [f"{folder}/{name}".lstrip("/") for folder, files in self._files.items() for name in files]
+
+    @cached_property
+    def _slices_in_range(self) -> Mapping[str, tuple[FileSlice, ...]]:
+        visibility = self.state.visibility(self.commits.last)
+        return {
+            partition: visible_slices(partition, files.items(), visibility)
+            for partition, files in self._files.items()
+        }
+
+    @cached_property
+    def _files(self) -> dict[str, dict[str, int]]:
         """Names and sizes of the files that the range wrote, by partition."""
         written: dict[str, dict[str, int]] = defaultdict(dict)
         for _, metadata in self.commits.writes:
@@ -171,9 +197,8 @@ class IncrementalRead:
                     files[stat.name] = stat.file_size
         return written
 
-    def _gone(self, files: Sequence[BaseFile | LogFile]) -> set[str]:
+    def _gone(self, paths: Sequence[str]) -> set[str]:
         """The files that are gone: cleans of the timeline tell; where they may not tell all, storage does."""
-        paths = [file.path for file in files]
         cleans = self.state.timeline.completed_cleans
         first = self.commits.writes[0][0].requested_time if self.commits.writes else ""
         if cleans and cleans[0].requested_time < first:
@@ -207,10 +232,6 @@ class IncrementalRead:
             path=path,
             partition=path.rpartition("/")[0],
         )
-
-    def _newest_slices(self) -> Mapping[str, tuple[FileSlice, ...]]:
-        view = self.state.view(None)
-        return {partition: view.slices(partition) for partition in view.partitions()}
 
 
 def _path_of(found: FileSlice) -> str:
