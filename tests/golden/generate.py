@@ -28,8 +28,11 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "interop")]
 
 import making.evolution  # noqa: E402
 import making.history  # noqa: E402
+import making.keys  # noqa: E402
+import making.layouts  # noqa: E402
 import making.merging  # noqa: E402
-import making.partitions  # noqa: E402, F401
+import making.partitions  # noqa: E402
+import making.services  # noqa: E402, F401
 from hudi_session import NEWEST, WRITER_OF_TABLE_VERSION, hudi_session  # noqa: E402
 from making.catalogue import TABLE_TYPES, split_name, table_names  # noqa: E402
 from making.packing import pack  # noqa: E402

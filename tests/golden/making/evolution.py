@@ -11,7 +11,7 @@ from making.catalogue import MOR, theme
 from making.merging import by_event_time
 from making.workbench import ROW, Workbench, rows
 
-_TYPES = (
+TYPES = (
     "id int, p string, ts bigint, b boolean, i int, l bigint, f float, d double, dec decimal(10,2), big decimal(38,18), "
     "s string, bin binary, dt date, t timestamp, arr array<int>, ats array<timestamp>, m map<string,int>, "
     "md map<string,date>, st struct<x:int,y:string,z:decimal(7,3)>, ast array<struct<x:int,y:string>>, "
@@ -65,9 +65,9 @@ def typed_row(key: int, ts: int) -> tuple[Any, ...]:
 @theme("types", "every Spark type Hudi writes, special values, nulls at every level")
 def types(bench: Workbench) -> None:
     by_event_time(bench)
-    bench.write([typed_row(i, 10) for i in range(16)], _TYPES)
-    bench.write([typed_row(i, 20) for i in range(0, 16, 2)], _TYPES)
-    bench.write([typed_row(i, 30) for i in (1, 2, 20, 21)], _TYPES)
+    bench.write([typed_row(i, 10) for i in range(16)], TYPES)
+    bench.write([typed_row(i, 20) for i in range(0, 16, 2)], TYPES)
+    bench.write([typed_row(i, 30) for i in (1, 2, 20, 21)], TYPES)
 
 
 @theme("types_parquetlog", "every Spark type in Parquet log blocks", types=(MOR,))
@@ -370,3 +370,70 @@ def reordered_columns(bench: Workbench) -> None:
         "ts bigint, s string, id int, p string, v bigint",
     )
     bench.write([(4, "b", 1, "after", 30)], ROW)
+
+
+@theme("dropped_columns", "columns dropped by later batches that may, and added again with another type")
+def dropped_columns(bench: Workbench) -> None:
+    by_event_time(bench)
+    bench.set(
+        {
+            "hoodie.parquet.small.file.limit": "0",
+            "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true",
+        }
+    )
+    bench.write(rows(9))
+    bench.write([(0, "a", "no v", 20), (20, "c", "no v", 20)], "id int, p string, s string, ts bigint")
+    bench.write([(1, "b", "new", 30, 1.5)], "id int, p string, s string, ts bigint, w double")
+
+
+@theme(
+    "reconciled",
+    "batches with fewer, more and narrower columns under hoodie.datasource.write.reconcile.schema",
+)
+def reconciled(bench: Workbench) -> None:
+    by_event_time(bench)
+    bench.set({"hoodie.parquet.small.file.limit": "0", "hoodie.datasource.write.reconcile.schema": "true"})
+    bench.write(rows(9))
+    bench.write([(0, "a", "fewer", 20)], "id int, p string, s string, ts bigint")
+    bench.write(
+        [(1, "b", 5, "more", 30, (1, "x"))],
+        "id int, p string, v int, s string, ts bigint, st struct<a:int,b:string>",
+    )
+    bench.write(
+        [(4, "b", 6, "less", 40, (2,))], "id int, p string, v int, s string, ts bigint, st struct<a:int>"
+    )
+
+
+@theme("decimals", "decimals of every width, widened by later writes where Hudi lets them")
+def decimals(bench: Workbench) -> None:
+    by_event_time(bench)
+    schema = "id int, p string, ts bigint, a decimal(4,2), b decimal(9,0), c decimal(18,9), d decimal(19,5), e decimal(38,0)"
+    top = [("99.99", "999999999", "999999999.999999999", "99999999999999.99999", "9" * 38)]
+    rest = [("-0.01", "-1", "-0.000000001", "0.00001", "-1"), ("0", "0", "0", "0", "0"), (None,) * 5]
+
+    def row(key: int, ts: int) -> tuple[Any, ...]:
+        values = [*top, *rest][(key + ts // 10) % 4]
+        return (key, "ab"[key % 2], ts, *(None if each is None else Decimal(each) for each in values))
+
+    bench.write([row(i, 10) for i in range(12)], schema)
+    bench.write([row(i, 20) for i in (0, 1, 2, 3, 20)], schema)
+
+
+@theme("dates_long_ago", "dates and timestamps before 1582, before 1900 and far ahead")
+def dates_long_ago(bench: Workbench) -> None:
+    by_event_time(bench)
+    schema = "id int, p string, ts bigint, d date, t timestamp, a array<date>"
+    days = [
+        datetime.date(1, 1, 1),
+        datetime.date(1582, 10, 4),
+        datetime.date(1899, 12, 31),
+        datetime.date(9999, 12, 31),
+    ]
+
+    def row(key: int, ts: int) -> tuple[Any, ...]:
+        day = days[(key + ts // 10) % 4]
+        when = datetime.datetime(day.year, day.month, day.day, 1, 2, 3, 456789)
+        return (key, "ab"[key % 2], ts, day, when, [day, None])
+
+    bench.write([row(i, 10) for i in range(8)], schema)
+    bench.write([row(i, 20) for i in (0, 1, 2, 3, 20)], schema)

@@ -333,3 +333,82 @@ def null_ordering(bench: Workbench) -> None:
             *updates([5], ts=20, s="new"),
         ]
     )
+
+
+@theme("ordering_float", "ordering column of type float", types=(MOR,))
+def ordering_float(bench: Workbench) -> None:
+    by_event_time(bench)
+    make_ordered(bench, "float", lambda n: n / 10)
+
+
+@theme("ordering_nan", "NaN and infinities as ordering values: NaN is the largest", types=(MOR,))
+def ordering_nan(bench: Workbench) -> None:
+    by_event_time(bench)
+    odd = {20: float("nan"), 100: float("inf"), 5: float("-inf"), 1: -0.0}
+    make_ordered(bench, "double", lambda n: odd.get(n, n / 10))
+
+
+@theme("no_ordering", "no ordering field: the last write wins; deletes and inserts again")
+def no_ordering(bench: Workbench) -> None:
+    bench.options.pop("hoodie.datasource.write.precombine.field")
+    bench.write(rows(12))
+    bench.write([*updates([0, 1], ts=20, s="new"), *updates([2], ts=5, s="lower")])
+    bench.delete(updates([1, 3], ts=1, s="x"))
+    bench.write([*updates([1], ts=2, s="again"), *rows(1, start=20)])
+
+
+@theme("commit_time_deletes", "soft deletes and lower ordering values where the last write wins")
+def commit_time_deletes(bench: Workbench) -> None:
+    by_commit_time(bench)
+    schema = ROW + ", _hoodie_is_deleted boolean"
+    bench.write([(*row, False) for row in rows(9)], schema)
+    gone = [*updates([0, 1], ts=20, s="d"), *updates([2], ts=5, s="d")]
+    bench.write([(*row, True) for row in gone], schema)
+    bench.write([(*row, False) for row in updates([0, 2], ts=1, s="back")], schema)
+    bench.write([(*row, True) for row in updates([3], ts=0, s="d")], schema)
+
+
+@theme("twins_in_a_batch", "several rows of one key in one batch, combined before they are written")
+def twins_in_a_batch(bench: Workbench) -> None:
+    by_event_time(bench)
+    bench.set({"hoodie.combine.before.insert": "true", "hoodie.combine.before.upsert": "true"})
+    bench.write([*rows(6), *updates([0, 1], ts=20, s="twin"), *updates([2], ts=5, s="lower twin")])
+    bench.write([*updates([0], ts=30, s="a"), *updates([0], ts=40, s="b"), *updates([0], ts=35, s="c")])
+    bench.write([*updates([1], ts=30, s="tie a"), *updates([1], ts=30, s="tie b")])
+
+
+@theme("spark_merger", "Spark's own record merger: rows stay Spark rows, logs hold Parquet", versions=(6,))
+def spark_merger(bench: Workbench) -> None:
+    bench.set(
+        {
+            "hoodie.datasource.write.record.merger.impls": "org.apache.hudi.HoodieSparkRecordMerger",
+            "hoodie.logfile.data.block.format": "parquet",
+        }
+    )
+    bench.write(rows(12))
+    bench.write(
+        [*updates([0, 1], ts=20, s="new"), *updates([2], ts=5, s="late"), *updates([3], ts=10, s="tie")]
+    )
+    bench.delete(updates([1, 4], ts=1, s="x"))
+    bench.write([*updates([1], ts=2, s="again"), *rows(1, start=20)])
+
+
+@theme("parquet_logs", "Parquet log blocks: updates, late ones, deletes by key and soft ones", types=(MOR,))
+def parquet_logs(bench: Workbench) -> None:
+    bench.set({"hoodie.logfile.data.block.format": "parquet"})
+    is_deleted(bench)
+
+
+@theme("partial_merge_commit_time", "MERGE INTO of some columns where the last write wins", versions=(8, 9))
+def partial_merge_commit_time(bench: Workbench) -> None:
+    kind = "mor" if bench.merge_on_read else "cow"
+    bench.sql(
+        "create table {table} (id int, v bigint, s string, w double, ts bigint, p string) using hudi "
+        f"partitioned by (p) location '{{path}}' tblproperties (type='{kind}', primaryKey='id')"
+    )
+    values = ", ".join(f"({i}, {i * 100}, 's{i}', {i / 2}, 10, '{'ab'[i % 2]}')" for i in range(8))
+    bench.sql(f"insert into {{table}} values {values}")
+    merge_some(bench, "v", [(0, 1, 20), (1, 2, 5)])
+    merge_some(bench, "w", [(0, 9, 1), (3, 8, 20)])
+    bench.sql("delete from {table} where id = 5")
+    merge_some(bench, "v", [(0, 7, 2), (2, 6, 1)])

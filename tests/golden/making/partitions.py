@@ -10,16 +10,16 @@ from making.catalogue import COW, theme
 from making.merging import by_event_time
 from making.workbench import ROW, Workbench, rows, updates
 
-_HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 _ENCODED = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
-_KEYGEN = "hoodie.datasource.write.keygenerator.class"
-_PARTITION = "hoodie.datasource.write.partitionpath.field"
+KEYGEN = "hoodie.datasource.write.keygenerator.class"
+PARTITION = "hoodie.datasource.write.partitionpath.field"
 
 
 @theme("nonpartitioned", "no partitions; as-of also in the form yyyy-MM-dd HH:mm:ss.SSS")
 def nonpartitioned(bench: Workbench) -> None:
     by_event_time(bench)
-    bench.set({_PARTITION: "", _KEYGEN: "org.apache.hudi.keygen.NonpartitionedKeyGenerator"})
+    bench.set({PARTITION: "", KEYGEN: "org.apache.hudi.keygen.NonpartitionedKeyGenerator"})
     bench.write(rows(10))
     bench.write([*updates([0, 1], ts=20, s="u"), *updates([2], ts=5, s="late"), *rows(1, start=30)])
     first = bench.instants[0].requested_time
@@ -33,7 +33,7 @@ def complex_key(bench: Workbench) -> None:
     bench.set(
         {
             "hoodie.datasource.write.recordkey.field": "id,k",
-            _KEYGEN: "org.apache.hudi.keygen.ComplexKeyGenerator",
+            KEYGEN: "org.apache.hudi.keygen.ComplexKeyGenerator",
         }
     )
     keys = ["plain", "a,b", "c:d", "id:1,k:2", 'quo"te', "ünï", "", None]
@@ -49,8 +49,8 @@ def custom_keygen(bench: Workbench) -> None:
     bench.set(
         {
             "hoodie.datasource.write.recordkey.field": "id,k",
-            _PARTITION: "p:SIMPLE,e:TIMESTAMP",
-            _KEYGEN: "org.apache.hudi.keygen.CustomKeyGenerator",
+            PARTITION: "p:SIMPLE,e:TIMESTAMP",
+            KEYGEN: "org.apache.hudi.keygen.CustomKeyGenerator",
             "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
             "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
             "hoodie.keygen.timebased.timezone": "UTC",
@@ -65,13 +65,13 @@ def custom_keygen(bench: Workbench) -> None:
 
 @theme("custom_keygen_hive", "custom key generator, hive-style paths")
 def custom_keygen_hive(bench: Workbench) -> None:
-    bench.set(_HIVE)
+    bench.set(HIVE)
     custom_keygen(bench)
 
 
 def time_keygen(bench: Workbench, settings: dict[str, str], kind: str, values: list[Any]) -> None:
     by_event_time(bench)
-    bench.set({_KEYGEN: "org.apache.hudi.keygen.TimestampBasedKeyGenerator"})
+    bench.set({KEYGEN: "org.apache.hudi.keygen.TimestampBasedKeyGenerator"})
     bench.set({f"hoodie.keygen.timebased.{key}": value for key, value in settings.items()})
     schema = f"id int, p {kind}, s string, ts bigint"
     bench.write([(i, values[i % len(values)], f"s{i}", 10) for i in range(10)], schema)
@@ -155,13 +155,13 @@ def time_keygen_timestamp(bench: Workbench) -> None:
 
 @theme("time_keygen_hive", "timestamp-based key generator, hive-style paths")
 def time_keygen_hive(bench: Workbench) -> None:
-    bench.set(_HIVE)
+    bench.set(HIVE)
     time_keygen(bench, *_TIME_KEYGENS["unix"])
 
 
 @theme("time_keygen_slashes_hive", "timestamp-based key generator, hive-style paths three folders deep")
 def time_keygen_slashes_hive(bench: Workbench) -> None:
-    bench.set(_HIVE)
+    bench.set(HIVE)
     time_keygen(bench, *_TIME_KEYGENS["epochmillis"])
 
 
@@ -191,7 +191,7 @@ def url_encoded(bench: Workbench) -> None:
 
 @theme("url_encoded_hive", "url-encoded, hive-style partition values")
 def url_encoded_hive(bench: Workbench) -> None:
-    bench.set({**_ENCODED, **_HIVE})
+    bench.set({**_ENCODED, **HIVE})
     odd_values(bench, _ODD)
 
 
@@ -202,7 +202,7 @@ def slashes(bench: Workbench) -> None:
 
 @theme("slashes_hive", "partition values with slashes and no url-encoding, hive style")
 def slashes_hive(bench: Workbench) -> None:
-    bench.set(_HIVE)
+    bench.set(HIVE)
     slashes(bench)
 
 
@@ -213,7 +213,7 @@ def null_partition(bench: Workbench) -> None:
 
 @theme("null_partition_hive", "null and empty partition values, hive style")
 def null_partition_hive(bench: Workbench) -> None:
-    bench.set(_HIVE)
+    bench.set(HIVE)
     odd_values(bench, ["a", None, ""])
 
 
@@ -221,7 +221,7 @@ def null_partition_hive(bench: Workbench) -> None:
 def two_level(bench: Workbench, hive: str = "true") -> None:
     by_event_time(bench)
     bench.set(
-        {next(iter(_HIVE)): hive, _PARTITION: "p,y", _KEYGEN: "org.apache.hudi.keygen.ComplexKeyGenerator"}
+        {next(iter(HIVE)): hive, PARTITION: "p,y", KEYGEN: "org.apache.hudi.keygen.ComplexKeyGenerator"}
     )
     schema = ROW + ", y int"
     bench.write([(*row, 2020 + row[0] % 2) for row in rows(12)], schema)
@@ -272,7 +272,7 @@ def typed_partition(bench: Workbench, kind: str, values: list[Any]) -> None:
 
 
 def typed_hive(bench: Workbench, kind: str, values: list[Any]) -> None:
-    bench.set(_HIVE)
+    bench.set(HIVE)
     typed_partition(bench, kind, values)
 
 
