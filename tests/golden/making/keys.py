@@ -102,20 +102,6 @@ def custom_keygen_none(bench: Workbench) -> None:
     custom(bench, "")
 
 
-@theme("time_keygen_date", "timestamp-based key generator over a date column")
-def time_keygen_date(bench: Workbench) -> None:
-    time_keygen(
-        bench,
-        {
-            "timestamp.type": "DATE_STRING",
-            "input.dateformat": "yyyy-MM-dd",
-            "output.dateformat": "yyyy/MM/dd",
-        },
-        "date",
-        [datetime.date(2024, 1, 31), datetime.date(2024, 2, 29), datetime.date(1969, 12, 31)],
-    )
-
-
 @theme("time_keygen_zones", "timestamp-based key generator from one zone to another, to the hour")
 def time_keygen_zones(bench: Workbench) -> None:
     zones = {"input.timezone": "America/New_York", "output.timezone": "Asia/Kolkata"}

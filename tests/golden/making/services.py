@@ -147,6 +147,7 @@ def two_writers(bench: Workbench) -> None:
             **_LOCK,
             "hoodie.index.type": "BUCKET",
             "hoodie.index.bucket.engine": "SIMPLE",
+            "hoodie.table.type": bench.table_type,  # or the check for this mode takes the table for copy-on-write
             "hoodie.bucket.index.num.buckets": "1",
             "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
             "hoodie.clean.failed.writes.policy": "LAZY",
