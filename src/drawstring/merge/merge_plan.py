@@ -32,6 +32,7 @@ _MOST_LEVELS = 3
 """How often a part that is still too large is parted again: the events of one key cannot be."""
 _KEY_BATCH_ROWS, _WIDE_BATCH_ROWS = 1 << 20, 1 << 16
 _EVENT_TIME = "EVENT_TIME_ORDERING"
+_COMMIT_TIME = "_hoodie_commit_time"
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,10 @@ class _Merge:
         names = [*columns, *key_columns(self._task.keys)]
         if self._by_event_time:
             names += [name.split(".")[0] for name in self._columns.ordering]
-        return pa.schema([self._columns.schema.field(name) for name in dict.fromkeys(names)])
+        fields = {name: self._columns.schema.field(name) for name in names}
+        if self._task.keep_commit_times is not None:
+            fields[_COMMIT_TIME] = pa.field(_COMMIT_TIME, pa.string())
+        return pa.schema(fields.values())
 
     def _matches(
         self, records: LogRecords, wanted: pa.Schema
@@ -213,12 +217,19 @@ class _Merge:
             for found in parquet.batches(plan.file_columns, batch_rows=rows):
                 batch = plan.apply(found)
                 index = pc.index_in(record_keys(batch, self._task.keys), value_set=records.keys)
-                positions = np.flatnonzero(np.asarray(index.is_valid()))
+                positions = np.flatnonzero(np.asarray(index.is_valid()) & self._in_range(batch))
                 ids = np.asarray(index.fill_null(0))[positions].astype(np.int64)
                 _, first = np.unique(ids, return_index=True)
                 first = first[~met[ids[first]]]
                 met[ids] = True
                 yield batch, positions[first], ids[first]
+
+    def _in_range(self, batch: pa.RecordBatch) -> Any:
+        """Where base rows take part: incremental reads pass over rows of other commits before merging, as Hudi does."""
+        if self._task.keep_commit_times is None:
+            return True
+        kept = pa.array(sorted(self._task.keep_commit_times), pa.string())
+        return np.asarray(pc.is_in(batch.column(_COMMIT_TIME), value_set=kept))
 
     def _base_is_later(
         self, records: LogRecords, folded: Folded, batch: pa.RecordBatch, positions: Index, ids: Index

@@ -231,6 +231,13 @@ def test_incremental_reads_keep_rows_of_their_commits():
     assert read(made, keep_commit_times=frozenset({instant(2)})) == [("b", 2, "x", 2)]
 
 
+def test_in_incremental_reads_late_updates_do_not_meet_base_rows_of_other_commits():
+    made = Slice().base([row("a", 1, 9), row("b", 1, 1)]).upsert([row("a", 2, 2)])
+    assert read(made) == [("a", 1, "x", 9), ("b", 1, "x", 1)]
+    assert read(made, keep_commit_times=frozenset({instant(2)})) == [("a", 2, "x", 2)]
+    assert read(made, keep_commit_times=frozenset({instant(1), instant(2)})) == read(made)
+
+
 def test_keys_are_computed_where_records_do_not_carry_them():
     keys = KeySpec(populate_meta_fields=False, key_fields=("id", "v"), key_generator="COMPLEX")
     without = {"_hoodie_record_key": None}
