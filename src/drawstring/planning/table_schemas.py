@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from drawstring.errors import CorruptTable
+from drawstring.errors import CorruptTable, DrawstringError
 from drawstring.formats.log_blocks import scan_log_file
 from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.file_names import parse_base_file, parse_log_file
@@ -22,7 +22,13 @@ from drawstring.schema.internal_schema import (
     parse_schema_history,
     schema_history,
 )
-from drawstring.schema.meta_columns import META_FIELDS, prepend_meta_columns, strip_meta_columns
+from drawstring.schema.meta_columns import (
+    META_FIELDS,
+    OPERATION,
+    prepend_meta_columns,
+    strip_meta_columns,
+    with_operation,
+)
 from drawstring.schema.table_schema import (
     OPERATIONS_WITHOUT_SCHEMA,
     internal_schema_from_extra_metadata,
@@ -32,6 +38,8 @@ from drawstring.schema.table_schema import (
 from drawstring.timeline import layout_v1, layout_v2
 
 SCHEMA_FOLDER = ".hoodie/.schema"
+_FILES_ASKED = 3
+"""How many files of a commit are looked for to learn what columns files have; some may have been cleaned."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +116,25 @@ class TableSchemas:
             return None
         schema = _recorded_schema(*self._newest)
         self._check_names(schema.names)
-        return schema
+        return with_operation(schema) if self._files_have_operation() else schema
+
+    def _files_have_operation(self) -> bool:
+        """Whether writers keep what happened to each row, as Flink's changelogs do: only files tell, not commits."""
+        if not self.state.config.populate_meta_fields:
+            return False
+        for _, metadata in self.state.writes_descending(self.max_instant):
+            paths = [stat.path for stat in metadata.stats if stat.path][:_FILES_ASKED]
+            if paths:
+                return any(OPERATION in names for names in map(self._written_names, paths))
+        return False
+
+    def _written_names(self, path: str) -> list[str]:
+        """The columns of a file; none when it cannot be read, which is told when its rows are asked for."""
+        try:
+            found = self._file_schema(path)
+        except (DrawstringError, OSError):
+            return []
+        return found.names if found is not None else []
 
     def _check_names(self, names: Sequence[str]) -> None:
         """Nothing checks the bytes of a commit: a column with a flipped bit in its name would be null in all rows.
