@@ -6,6 +6,6 @@ cd "$root"
 rm -rf build/jars dist
 for environment in .venv .venv-spark-*; do
   [ -x "$environment/bin/python" ] || continue
-  DRAWSTRING_CACHE=build/jars "$environment/bin/python" -m drawstring.spark.build
+  DRAWSTRING_CACHE=build/jars "$environment/bin/python" -m drawstring.spark.session.build
 done
 python -m build --wheel --no-isolation

@@ -17,7 +17,7 @@ import drawstring
 from benchmarks.tables import FIRST, SECOND, _Writer
 from drawstring.schema.avro_arrow import avro_schema_from_arrow
 from drawstring.schema.meta_columns import META_COLUMNS
-from drawstring.spark.pinned import PinnedTable, plan_message
+from drawstring.spark.read.pinned import PinnedTable, plan_message
 from tests.golden import harness
 from tests.integration.plans import USE_V2
 

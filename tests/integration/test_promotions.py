@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import drawstring
-from drawstring.spark.pinned import PinnedTable, plan_message
+from drawstring.spark.read.pinned import PinnedTable, plan_message
 from tests.golden import harness
 from tests.integration.plans import USE_V2
 from tests.integration.promotions import PROMOTIONS, ROWS, Columns, PromotedTable

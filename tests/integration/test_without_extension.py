@@ -24,8 +24,8 @@ builder = builder.config("spark.driver.memory", "1g").config("spark.driver.host"
 """
 
 NO_EXTENSION = """
-from drawstring.spark.build import bridge_jar
-from drawstring.spark.session import CATALOG
+from drawstring.spark.session.build import bridge_jar
+from drawstring.spark.session.builder import CATALOG
 
 builder = builder.config("spark.jars", str(bridge_jar())).config("spark.sql.catalog.spark_catalog", CATALOG)
 spark = drawstring.attach(builder.getOrCreate())
@@ -83,7 +83,7 @@ assert [row.v for row in spark.table("t").where("id = 1").collect()] == ["new"]
 """
 
 NOT_ATTACHED = """
-from drawstring.spark.build import bridge_jar
+from drawstring.spark.session.build import bridge_jar
 
 spark = builder.config("spark.jars", str(bridge_jar())).getOrCreate()
 try:

@@ -17,7 +17,7 @@ from drawstring.errors import (
     InvalidOption,
     TableNotFound,
 )
-from drawstring.spark.writer import delete_partitions, truncate_table, write_dataframe
+from drawstring.spark.write.writer import delete_partitions, truncate_table, write_dataframe
 from drawstring.storage import LocalStorage
 from drawstring.write.transaction import Transaction
 

@@ -8,8 +8,8 @@ import pytest
 import drawstring
 from drawstring.errors import DrawstringError, UnsupportedTable
 from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY
-from drawstring.spark.write_keys import key_column, path_column
-from drawstring.spark.writer import write_dataframe
+from drawstring.spark.write.keys import key_column, path_column
+from drawstring.spark.write.writer import write_dataframe
 from drawstring.storage import LocalStorage
 from drawstring.write.keys import key_rule
 from tests.golden import harness

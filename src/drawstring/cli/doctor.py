@@ -65,7 +65,7 @@ def _library(name: str) -> Finding:
 
 
 def _java() -> Finding:
-    from drawstring.spark.build import java_executable
+    from drawstring.spark.session.build import java_executable
 
     advice = "Debian, Ubuntu: sudo apt-get install openjdk-17-jre-headless; or set JAVA_HOME to a Java 17+."
     try:
@@ -95,8 +95,8 @@ def _pyspark() -> Finding:
 
 
 def _bridge() -> Finding:
-    from drawstring.spark import build
-    from drawstring.spark.cache import cache_directory
+    from drawstring.spark.session import build
+    from drawstring.spark.session.cache import cache_directory
 
     try:
         name = build.jar_name(build.spark_home())
@@ -111,7 +111,7 @@ def _bridge() -> Finding:
         "bridge",
         "note",
         "not built yet",
-        "Compiled by the first session, or now: python -m drawstring.spark.build",
+        "Compiled by the first session, or now: python -m drawstring.spark.session.build",
     )
 
 

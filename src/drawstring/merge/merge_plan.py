@@ -22,6 +22,7 @@ from drawstring.merge.ordering import Index, Mask, greater, normalised
 from drawstring.merge.partial import PartialFold, counts_as_given, fold_partial, keeps_newer
 from drawstring.merge.spill import Parts, WinnerFile, parted
 from drawstring.model.read_task import MergeSpec, ReadTask
+from drawstring.schema.meta_columns import COMMIT_TIME
 from drawstring.schema.projection import plan_projection
 from drawstring.storage.base import Storage
 
@@ -32,7 +33,6 @@ _MOST_LEVELS = 3
 """How often a part that is still too large is parted again: the events of one key cannot be."""
 _KEY_BATCH_ROWS, _WIDE_BATCH_ROWS = 1 << 20, 1 << 16
 _EVENT_TIME = "EVENT_TIME_ORDERING"
-_COMMIT_TIME = "_hoodie_commit_time"
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class _Merge:
             names += [name.split(".")[0] for name in self._columns.ordering]
         fields = {name: self._columns.schema.field(name) for name in names}
         if self._task.keep_commit_times is not None:
-            fields[_COMMIT_TIME] = pa.field(_COMMIT_TIME, pa.string())
+            fields[COMMIT_TIME] = pa.field(COMMIT_TIME, pa.string())
         return pa.schema(fields.values())
 
     def _matches(
@@ -229,7 +229,7 @@ class _Merge:
         if self._task.keep_commit_times is None:
             return True
         kept = pa.array(sorted(self._task.keep_commit_times), pa.string())
-        return np.asarray(pc.is_in(batch.column(_COMMIT_TIME), value_set=kept))
+        return np.asarray(pc.is_in(batch.column(COMMIT_TIME), value_set=kept))
 
     def _base_is_later(
         self, records: LogRecords, folded: Folded, batch: pa.RecordBatch, positions: Index, ids: Index

@@ -125,7 +125,7 @@ class TableSchemas:
         for _, metadata in self.state.writes_descending(self.max_instant):
             paths = [stat.path for stat in metadata.stats if stat.path][:_FILES_ASKED]
             if paths:
-                return any(OPERATION in names for names in map(self._written_names, paths))
+                return OPERATION in next(filter(None, map(self._written_names, paths)), [])
         return False
 
     def _written_names(self, path: str) -> list[str]:

@@ -18,10 +18,9 @@ from drawstring.model.file_group import BaseFile
 from drawstring.model.read_task import ReadTask
 from drawstring.predicates.arrow_filter import filter_batch
 from drawstring.predicates.ast import Predicate, columns_of
+from drawstring.schema.meta_columns import COMMIT_TIME
 from drawstring.schema.projection import plan_projection
 from drawstring.storage.base import Storage
-
-_COMMIT_TIME = "_hoodie_commit_time"
 
 
 def read_task(
@@ -77,7 +76,7 @@ def _needed(
         paths = (column.path[0] for column in columns_of(predicate))
         wanted += [name if name in table_schema.names else known[name.lower()] for name in paths]
     if task.keep_commit_times is not None:
-        wanted.append(_COMMIT_TIME)
+        wanted.append(COMMIT_TIME)
     return list(dict.fromkeys(wanted))
 
 
@@ -138,5 +137,5 @@ def _with_partition_values(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBa
 def _kept(batch: pa.RecordBatch, task: ReadTask, predicate: Predicate | None) -> pa.RecordBatch:
     if task.keep_commit_times is not None:
         kept = pa.array(sorted(task.keep_commit_times), pa.string())
-        batch = batch.filter(pc.is_in(batch.column(_COMMIT_TIME), value_set=kept))
+        batch = batch.filter(pc.is_in(batch.column(COMMIT_TIME), value_set=kept))
     return batch if predicate is None else filter_batch(batch, predicate)

@@ -14,8 +14,9 @@ from drawstring.config.write_options import WriteOptions
 from drawstring.errors import IncompatibleSchema, InvalidInput, InvalidOption, TableNotFound
 from drawstring.planning.snapshot import Snapshot
 from drawstring.schema.meta_columns import strip_meta_columns
-from drawstring.spark import sql_options, wire
+from drawstring.spark import wire
 from drawstring.spark.types import arrow_schema
+from drawstring.spark.write import sql_options
 from drawstring.storage import open_storage
 from drawstring.table import Table, open_table
 from drawstring.view.partitions import NULL_PARTITION, partition_texts

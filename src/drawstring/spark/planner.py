@@ -9,8 +9,8 @@ from typing import Any
 from drawstring.errors import BridgeError
 from drawstring.spark import wire
 from drawstring.spark.catalog import CATALOG_HANDLERS
-from drawstring.spark.reads import READ_HANDLERS
-from drawstring.spark.writes import write
+from drawstring.spark.read.reads import READ_HANDLERS
+from drawstring.spark.write.statements import write
 
 Handler = Callable[[str], str]
 """From the request's JSON to the reply's."""

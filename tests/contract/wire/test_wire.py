@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from drawstring.errors import BridgeError, TableNotFound
-from drawstring.spark import catalog, wire, writes
-from drawstring.spark.build import bridge_jar, java_executable, spark_home
+from drawstring.spark import catalog, wire
 from drawstring.spark.errors import error_from_wire
-from drawstring.spark.filters import predicate_from_wire
+from drawstring.spark.read.filters import predicate_from_wire
+from drawstring.spark.session.build import bridge_jar, java_executable, spark_home
+from drawstring.spark.write import statements as writes
 
 MESSAGES = Path(__file__).parent / "messages"
 TYPES = {

@@ -12,7 +12,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from drawstring.spark.arrow_batches import BYTES_KEY, NO_LIMIT, ROWS_KEY, batch_settings, quick_batches
+from drawstring.spark.write.arrow_batches import BYTES_KEY, NO_LIMIT, ROWS_KEY, batch_settings, quick_batches
 
 
 def schema(*kinds) -> StructType:

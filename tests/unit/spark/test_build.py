@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from drawstring.errors import BridgeError
-from drawstring.spark import build
-from drawstring.spark.build import SparkHome
+from drawstring.spark.session import build
+from drawstring.spark.session.build import SparkHome
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from drawstring.spark.filters import literal_from_wire
+from drawstring.spark.read.filters import literal_from_wire
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import os
 import pyarrow as pa
 import pytest
 
-from drawstring.spark.plan_cache import KeptPlan, PlanCache
+from drawstring.spark.worker.plan_cache import KeptPlan, PlanCache
 
 PLAN = KeptPlan(3, b"\x05", pa.table({"a": [1, 2], "b": ["x", None]}))
 

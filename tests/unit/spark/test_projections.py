@@ -7,7 +7,7 @@ import pytest
 
 from drawstring.model.read_task import ColumnMapping
 from drawstring.schema.projection import plan_projection
-from drawstring.spark.projections import _only_selects, spark_can_apply
+from drawstring.spark.read.projections import _only_selects, spark_can_apply
 
 UTC = pa.timestamp("us", tz="UTC")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drawstring.spark.session import _use_v2
+from drawstring.spark.session.builder import _use_v2
 
 USUAL, RFC = "hoodie.datasource.read.use.dsv2", "hoodie.datasource.read.use.v2"
 

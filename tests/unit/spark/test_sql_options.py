@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from drawstring.errors import InvalidInput, InvalidOption
-from drawstring.spark import sql_options
-from drawstring.spark.sql_options import OPERATION, ORDERING, PARTITION_PATH, RECORD_KEY, TABLE_TYPE
+from drawstring.spark.write import sql_options
+from drawstring.spark.write.sql_options import OPERATION, ORDERING, PARTITION_PATH, RECORD_KEY, TABLE_TYPE
 
 
 def test_short_names_become_write_options():

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice, LogFile
 from drawstring.model.read_task import ColumnMapping, KeySpec, MergeSpec, ReadTask
-from drawstring.spark.task_codec import context_to_wire, task_from_wire, task_to_wire
+from drawstring.spark.read.task_codec import context_to_wire, task_from_wire, task_to_wire
 
 SLICE = FileSlice(
     FileGroupId("p=1", "f"),

@@ -8,8 +8,8 @@ import struct
 
 import pyarrow as pa
 
-from drawstring.spark import worker
-from drawstring.spark.worker import Channel, send_batches, serve
+from drawstring.spark.worker import server as worker
+from drawstring.spark.worker.server import Channel, send_batches, serve
 
 SCHEMA = pa.schema([("x", pa.int64())])
 BATCH = pa.record_batch([pa.array(range(10))], schema=SCHEMA)

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drawstring.errors import BridgeError
-from drawstring.spark.cache import cache_directory
+from drawstring.spark.session.cache import cache_directory
 
-_PACKAGE = Path(__file__).resolve().parents[1]
+_PACKAGE = Path(__file__).resolve().parents[2]
 _SHIM = re.compile(r"^spark-(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?$")
 
 

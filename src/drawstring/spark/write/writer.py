@@ -32,10 +32,10 @@ from drawstring.model.file_group import FileSlice
 from drawstring.model.instant import Action
 from drawstring.schema.avro_arrow import avro_schema_from_arrow
 from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY, prepend_meta_columns
-from drawstring.spark import write_jobs as jobs
 from drawstring.spark.types import arrow_schema
-from drawstring.spark.write_keys import column, data_type, key_column, path_column, require_columns
-from drawstring.spark.write_swap import replace_table
+from drawstring.spark.write import jobs
+from drawstring.spark.write.keys import column, data_type, key_column, path_column, require_columns
+from drawstring.spark.write.swap import replace_table
 from drawstring.storage import Storage, open_storage
 from drawstring.storage.table_properties import PROPERTIES
 from drawstring.write.assignment import assign

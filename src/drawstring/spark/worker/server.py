@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from drawstring.formats.avro import decode_blocks
 from drawstring.spark.errors import error_to_wire
-from drawstring.spark.slices import SliceSource
+from drawstring.spark.worker.slices import SliceSource
 
 FRAME_BYTES = 1 << 20
 """About so much goes to the JVM at once: larger pieces have it fill fresh memory again and again."""
@@ -173,7 +173,3 @@ def main() -> None:
     serve(Channel(requests, replies))
     sys.stderr.flush()
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -8,9 +8,10 @@ import zipfile
 from functools import lru_cache
 from pathlib import Path
 
-from drawstring.spark.cache import cache_directory
+from drawstring.spark.session.cache import cache_directory
 
-_PACKAGE = Path(__file__).resolve().parents[1]
+_PACKAGE = Path(__file__).resolve().parents[2]
+_SUFFIXES = (".py", ".avsc")
 
 
 def package_parent() -> Path:
@@ -20,8 +21,8 @@ def package_parent() -> Path:
 
 @lru_cache(maxsize=1)
 def package_zip() -> Path:
-    """A zip of the package's Python files, named after their content."""
-    files = sorted(_PACKAGE.rglob("*.py"))
+    """A zip of the package: its modules and schemas, named after their content."""
+    files = sorted(file for file in _PACKAGE.rglob("*") if file.suffix in _SUFFIXES)
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.relative_to(_PACKAGE).as_posix().encode() + b"\0" + file.read_bytes())

@@ -8,8 +8,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from drawstring.spark import wire
-from drawstring.spark.filters import predicate_from_wire
-from drawstring.spark.pinned import PinnedTable, plan_message
+from drawstring.spark.read.filters import predicate_from_wire
+from drawstring.spark.read.pinned import PinnedTable, plan_message
 
 _KEPT_SNAPSHOTS = 256
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from drawstring.errors import BridgeError
 from drawstring.spark.errors import install_error_conversion
-from drawstring.spark.package import package_parent, package_zip
+from drawstring.spark.session.package import package_parent, package_zip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,8 +97,8 @@ def _attaching(builder: Any, start: Any) -> Any:
 
 
 def _bridge_jar() -> str:
-    # Imported late, so that `python -m drawstring.spark.build` does not find itself imported already.
-    from drawstring.spark.build import bridge_jar
+    # Imported late, so that `python -m drawstring.spark.session.build` does not find itself imported already.
+    from drawstring.spark.session.build import bridge_jar
 
     return str(bridge_jar())
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 from drawstring.model.read_task import ReadTask
 from drawstring.reading import merge_plan_for, read_task
 from drawstring.schema.projection import plan_projection
-from drawstring.spark.plan_cache import KeptPlan, PlanCache, plan_key
-from drawstring.spark.task_codec import task_from_wire
+from drawstring.spark.read.task_codec import task_from_wire
 from drawstring.spark.types import arrow_schema
+from drawstring.spark.worker.plan_cache import KeptPlan, PlanCache, plan_key
 from drawstring.storage import Storage, open_storage
 
 

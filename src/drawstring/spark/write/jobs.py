@@ -22,7 +22,7 @@ from drawstring.errors import DrawstringError, InvalidInput, error_class
 from drawstring.model.commit_metadata import WriteStat
 from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice
 from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY
-from drawstring.spark.arrow_batches import quick_batches
+from drawstring.spark.write.arrow_batches import quick_batches
 from drawstring.storage import Storage
 from drawstring.write.assignment import HASH_RANGE, Assignment
 from drawstring.write.base_files import PartitionedWriter, TaskContext, WriteContext

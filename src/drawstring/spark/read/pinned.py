@@ -16,8 +16,8 @@ from drawstring.planning.scan import Scan, ScanPlan, ScanSource
 from drawstring.predicates.ast import And, Predicate, columns_of
 from drawstring.predicates.evaluate import Facts, facts_of_values, may_match, possible_outcomes
 from drawstring.spark import wire
-from drawstring.spark.projections import AS_IS, Projections
-from drawstring.spark.task_codec import context_to_wire, task_to_wire
+from drawstring.spark.read.projections import AS_IS, Projections
+from drawstring.spark.read.task_codec import context_to_wire, task_to_wire
 from drawstring.spark.types import spark_schema
 from drawstring.table import Table, open_table
 from drawstring.view.partitions import partition_values

@@ -1,0 +1,1 @@
+"""Answers to what the bridge asks about reading."""

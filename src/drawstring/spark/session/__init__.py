@@ -1,0 +1,1 @@
+"""Sessions with drawstring in them, and the compiled bridge that they need."""

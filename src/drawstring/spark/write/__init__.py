@@ -1,0 +1,1 @@
+"""Writes from Spark: what a statement means, and the jobs that run it."""
