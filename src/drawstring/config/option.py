@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -68,6 +68,20 @@ class Option(Generic[T]):
             ) from error
 
 
+def not_supported(key: str, value: str, reason: str, *, allowed: Sequence[str] = ()) -> InvalidOption:
+    """The error for a value that Hudi knows and drawstring does not do; `reason` continues the sentence."""
+    instead = f" Expected {' or '.join(allowed)}." if allowed else ""
+    return InvalidOption(
+        f"Option {key} is {value}, which drawstring does not do: {reason}.{instead} Remove the option, or write "
+        "with Apache Hudi.",
+        condition="OPTION_NOT_SUPPORTED",
+        key=key,
+        value=value,
+        reason=reason,
+        allowed=list(allowed),
+    )
+
+
 def boolean(text: str) -> bool:
     """Parse `true` or `false` in any case."""
     lowered = text.strip().lower()
@@ -87,6 +101,22 @@ def integer(value: str) -> int:
         return int(value.strip())
     except ValueError:
         raise ValueError("a whole number") from None
+
+
+def positive(value: str) -> int:
+    """Parse a whole number above 0."""
+    number = integer(value)
+    if number <= 0:
+        raise ValueError("a whole number above 0")
+    return number
+
+
+def not_negative(value: str) -> int:
+    """Parse a whole number, 0 or above."""
+    number = integer(value)
+    if number < 0:
+        raise ValueError("a whole number, 0 or above")
+    return number
 
 
 def one_of(*allowed: str) -> Callable[[str], str]:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from drawstring.config.option import Option, boolean, integer, names, one_of, text
+from drawstring.config import concurrency_options
+from drawstring.config.concurrency_options import ConcurrencyOptions
+from drawstring.config.option import (
+    Option,
+    boolean,
+    integer,
+    names,
+    not_negative,
+    not_supported,
+    one_of,
+    positive,
+    text,
+)
 from drawstring.config.table_config import COPY_ON_WRITE, MERGE_ON_READ
-from drawstring.errors import InvalidOption
 
 BULK_INSERT = "bulk_insert"
 INSERT = "insert"
@@ -55,20 +66,6 @@ def _key_generator(value: str) -> str:
     if found not in KEY_GENERATORS:
         raise ValueError(f"one of {', '.join(KEY_GENERATORS)}")
     return found
-
-
-def _positive(value: str) -> int:
-    number = integer(value)
-    if number <= 0:
-        raise ValueError("a whole number above 0")
-    return number
-
-
-def _not_negative(value: str) -> int:
-    number = integer(value)
-    if number < 0:
-        raise ValueError("a whole number, 0 or above")
-    return number
 
 
 def _flag(key: str, default: bool, doc: str, aliases: tuple[str, ...] = ()) -> Option[bool]:
@@ -187,7 +184,7 @@ DUPLICATE_POLICY = Option(
     allowed=("none", "drop", "fail"),
 )
 MAX_FILE_SIZE = Option(
-    "hoodie.parquet.max.file.size", _positive, 120 << 20, "Target size of a base file in bytes."
+    "hoodie.parquet.max.file.size", positive, 120 << 20, "Target size of a base file in bytes."
 )
 SMALL_FILE_LIMIT = Option(
     "hoodie.parquet.small.file.limit",
@@ -197,7 +194,7 @@ SMALL_FILE_LIMIT = Option(
 )
 RECORD_SIZE_ESTIMATE = Option(
     "hoodie.copyonwrite.record.size.estimate",
-    _positive,
+    positive,
     1024,
     "Bytes of a record in a file, until commits tell better.",
 )
@@ -217,7 +214,7 @@ SORT_MODE = Option(
 )
 BULK_INSERT_PARALLELISM = Option(
     "hoodie.bulkinsert.shuffle.parallelism",
-    _not_negative,
+    not_negative,
     0,
     "Tasks of a bulk_insert that arranges its rows; 0 leaves it to Spark.",
 )
@@ -259,13 +256,6 @@ OVERWRITE_MODE: Option[str | None] = Option(
     "Whether an overwrite replaces the whole table or the partitions that the rows fall into.",
     allowed=("STATIC", "DYNAMIC"),
 )
-LOCK_WAIT_SECONDS = Option(
-    "hoodie.write.lock.wait_time_ms",
-    _not_negative,
-    60_000,
-    "How long to wait for the table's lock, in milliseconds.",
-)
-
 ALL: tuple[Option[Any], ...] = (
     TABLE_NAME,
     DATABASE_NAME,
@@ -298,7 +288,7 @@ ALL: tuple[Option[Any], ...] = (
     STATIC_PARTITIONS,
     PARTITIONS_TO_DELETE,
     OVERWRITE_MODE,
-    LOCK_WAIT_SECONDS,
+    *concurrency_options.ALL,
 )
 """Every write option, for the documentation."""
 
@@ -359,7 +349,12 @@ class WriteOptions:
     static_partitions: tuple[str, ...] = ()
     partitions_to_delete: tuple[str, ...] = ()
     overwrite_mode: str | None = None
-    lock_wait_seconds: float = 60.0
+    concurrency: ConcurrencyOptions = field(default_factory=ConcurrencyOptions)
+
+    @property
+    def lock_wait_seconds(self) -> float:
+        """How long to wait for the table's lock."""
+        return self.concurrency.lock_wait_seconds
 
     @classmethod
     def of(
@@ -390,7 +385,7 @@ class WriteOptions:
             static_partitions=STATIC_PARTITIONS.find(*layers),
             partitions_to_delete=PARTITIONS_TO_DELETE.find(*layers),
             overwrite_mode=OVERWRITE_MODE.find(*layers),
-            lock_wait_seconds=LOCK_WAIT_SECONDS.find(*layers) / 1000,
+            concurrency=ConcurrencyOptions.of(*layers),
         )
 
 
@@ -413,11 +408,5 @@ def _table_options(layers: tuple[Mapping[str, Any] | None, ...]) -> TableOptions
 
 def _require_default(option: Option[Any], found: Any) -> None:
     if found != option.default:
-        raise InvalidOption(
-            f"Option {option.key} is {str(found).lower()}; drawstring writes with "
-            f"{str(option.default).lower()} only. Remove the option, or write with Apache Hudi.",
-            condition="OPTION_NOT_SUPPORTED",
-            key=option.key,
-            value=str(found).lower(),
-            allowed=[str(option.default).lower()],
-        )
+        only = str(option.default).lower()
+        raise not_supported(option.key, str(found).lower(), f"it writes with {only} only", allowed=(only,))
