@@ -132,11 +132,12 @@ def _check_merge_type(config: TableConfig, options: ReadOptions, path: str) -> N
 
 @dataclass(frozen=True)
 class Table:
-    """A Hudi table. The handle holds settings only: each snapshot looks at the timeline anew."""
+    """A Hudi table. The handle holds settings only: each snapshot looks at the timeline anew, unless one is pinned."""
 
     storage: Storage
     config: TableConfig
     options: ReadOptions = field(default_factory=ReadOptions)
+    pinned: Timeline | None = None
 
     @property
     def path(self) -> str:
@@ -160,7 +161,7 @@ class Table:
 
     def state(self) -> TableState:
         """Pin the table as it is now."""
-        return pin(self.storage, self.config, self.options)
+        return pin(self.storage, self.config, self.options, timeline=self.pinned)
 
     def snapshot(self, as_of: Moment | None = None, *, query_type: str | None = None) -> Snapshot:
         """Pin the table as it is now, or as it was. What is not given here is taken from the table's options.

@@ -87,7 +87,7 @@ class IncrementalRead:
         """Names what is seen."""
         chosen = (self.options.path_glob, self.options.end_schema, self._skipped, self._may_fall_back)
         more = "" if chosen == (None, False, frozenset(), True) else f":{chosen}"
-        return f"{self.state.timeline.fingerprint}:{self.begin}..{self.end or ''}{more}"
+        return f"{self.state.fingerprint}:{self.begin}..{self.end or ''}{more}"
 
     @property
     def _skipped(self) -> frozenset[str]:

@@ -67,7 +67,7 @@ class Snapshot:
     @property
     def snapshot_id(self) -> str:
         """Names what is seen: equal ids see equal rows."""
-        return f"{self.state.timeline.fingerprint}:{self.max_instant or ''}:{self.query_type}"
+        return f"{self.state.fingerprint}:{self.max_instant or ''}:{self.query_type}"
 
     @property
     def latest_instant(self) -> Instant | None:

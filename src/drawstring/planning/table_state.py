@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
@@ -32,13 +33,15 @@ _states: OrderedDict[tuple[Any, ...], TableState] = OrderedDict()
 _lock = threading.Lock()
 
 
-def pin(storage: Storage, config: TableConfig, options: ReadOptions) -> TableState:
-    """Look at the timeline and return the table's state.
+def pin(
+    storage: Storage, config: TableConfig, options: ReadOptions, *, timeline: Timeline | None = None
+) -> TableState:
+    """Look at the timeline, unless one is given that was seen before, and return the table's state.
 
     Files become visible or vanish only by instants, so a state whose timeline has not changed is used again:
     what was listed for it is still true.
     """
-    timeline = TimelineReader(storage, config).load()
+    timeline = TimelineReader(storage, config).load() if timeline is None else timeline
     settings = tuple(sorted(config.properties.items()))
     switches = (options.use_metadata_table, options.data_skipping)
     key = (type(storage), storage.root, timeline.fingerprint, settings, switches)
@@ -63,6 +66,14 @@ class TableState:
     timeline: Timeline
     use_metadata_table: bool = True
     data_skipping: bool = True
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of everything that rows and plans derive from: the timeline, the table's properties with what
+        the read adds to them, and the switches.
+        """
+        settings = (sorted(self.config.properties.items()), self.use_metadata_table, self.data_skipping)
+        return f"{self.timeline.fingerprint}-{hashlib.sha256(repr(settings).encode()).hexdigest()[:8]}"
 
     @cached_property
     def reader(self) -> TimelineReader:

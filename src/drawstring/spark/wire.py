@@ -31,14 +31,16 @@ class LoadTable:
 
 @dataclass(frozen=True)
 class TableLoaded:
-    """A table pinned to one snapshot. `snapshot` names it; equal names mean equal contents.
+    """A table pinned to one snapshot. `snapshot` names it; equal names mean equal contents and equal plans.
 
+    `timeline` is the pinned timeline as text, to be sent back with every question about the snapshot.
     `partition_columns` are in path order; `use_v2` is the read path after options, session and table were asked.
     """
 
     name: str
     path: str
     snapshot: str
+    timeline: str
     schema: str
     partition_columns: list[str]
     properties: dict[str, str]
@@ -46,12 +48,25 @@ class TableLoaded:
 
 
 @dataclass(frozen=True)
-class PushFilters:
-    """Which of `filters` can the planner take over?"""
+class SnapshotReference:
+    """The snapshot a question is about: its name, and what it takes to open it again.
+
+    The planner keeps the snapshots that were used last; another one is made again from the path, the options and
+    session settings that the table was loaded with, and the timeline that was seen then.
+    """
 
     snapshot: str
     path: str
-    options: dict[str, str]
+    timeline: str
+    options: dict[str, str] = field(default_factory=dict)
+    session: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PushFilters:
+    """Which of `filters` can the planner take over?"""
+
+    table: SnapshotReference
     filters: list[Any]
 
 
@@ -66,9 +81,7 @@ class FiltersPushed:
 class PlanScan:
     """Select the file slices that may hold rows for which every filter is true."""
 
-    snapshot: str
-    path: str
-    options: dict[str, str]
+    table: SnapshotReference
     filters: list[Any]
 
 

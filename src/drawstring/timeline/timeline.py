@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -106,3 +108,24 @@ class Timeline:
         """A digest that changes whenever an instant appears, advances or vanishes."""
         names = "\n".join(f"{i.file_name}:{i.completion_time}" for i in self.ascending_instants)
         return hashlib.sha256(names.encode()).hexdigest()[:16]
+
+    def to_text(self) -> str:
+        """The timeline as a short text from which `from_text` makes it again."""
+        lines = [
+            f"{i.requested_time} {i.action.value} {i.state.value} {i.completion_time or '-'} {i.file_name}"
+            for i in self.ascending_instants
+        ]
+        return base64.b64encode(zlib.compress("\n".join(lines).encode())).decode()
+
+    @classmethod
+    def from_text(cls, text: str) -> Timeline:
+        """The timeline that `to_text` wrote: what was seen then, whatever has happened since."""
+        lines = zlib.decompress(base64.b64decode(text)).decode().splitlines()
+        return cls(tuple(_instant(line) for line in lines))
+
+
+def _instant(line: str) -> Instant:
+    requested, action, state, completed, file_name = line.split(" ", 4)
+    return Instant(
+        requested, Action(action), State(state), None if completed == "-" else completed, file_name
+    )

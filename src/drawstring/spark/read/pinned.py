@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from drawstring.config.read_options import ReadOptions
 from drawstring.errors import InvalidInput
 from drawstring.model.file_group import BaseFile, LogFile
 from drawstring.model.read_task import ReadTask
@@ -20,6 +22,7 @@ from drawstring.spark.read.projections import AS_IS, Projections
 from drawstring.spark.read.task_codec import context_to_wire, task_to_wire
 from drawstring.spark.types import spark_schema
 from drawstring.table import Table, open_table
+from drawstring.timeline.timeline import Timeline
 from drawstring.view.partitions import partition_values
 
 NATIVE, MERGE, ARROW = "native", "merge", "arrow"
@@ -29,35 +32,55 @@ _FIRST_DAY = dt.date(1970, 1, 1)
 
 @dataclass(frozen=True)
 class PinnedTable:
-    """One read of a table: what was asked for, and the snapshot or range of commits that answers it."""
+    """One read of a table: what was asked for, and the snapshot or range of commits that answers it.
+
+    `store` are the settings of the store (`fs.*`) that the read was given.
+    """
 
     table: Table
     source: ScanSource
+    store: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, path: str, options: Mapping[str, str], *, session: Mapping[str, str]) -> PinnedTable:
-        """Open the table and pin what the options ask for."""
+    def open(
+        cls,
+        path: str,
+        options: Mapping[str, str],
+        *,
+        session: Mapping[str, str],
+        timeline: Timeline | None = None,
+    ) -> PinnedTable:
+        """Open the table and pin what the options ask for, in the timeline of now or in one seen before."""
         table = open_table(path, options=options, session=_without_prefix(session))
-        return cls(table, table.asked())
+        table = replace(table, pinned=timeline)
+        return cls(table, table.asked(), _store_settings({**session, **options}))
 
     @classmethod
-    def reopen(cls, name: str, path: str, options: Mapping[str, str]) -> PinnedTable:
-        """Open a table again whose snapshot was forgotten; it must still be the same."""
-        found = cls.open(path, options, session={})
-        if found.snapshot_name != name:
+    def reopen(cls, reference: wire.SnapshotReference) -> PinnedTable:
+        """Open a snapshot again that was forgotten; what has been committed since is not seen."""
+        timeline = Timeline.from_text(reference.timeline)
+        found = cls.open(reference.path, reference.options, session=reference.session, timeline=timeline)
+        if found.snapshot_name != reference.snapshot:
             raise InvalidInput(
-                f"The snapshot {name} of {path} is no longer known and the table has changed since. Load the "
-                "table again.",
+                f"The snapshot {reference.snapshot} cannot be opened again: the properties of the table at "
+                f"{reference.path} have changed since it was loaded. Load the table again.",
                 condition="SNAPSHOT_FORGOTTEN",
-                path=path,
-                snapshot=name,
+                path=reference.path,
+                snapshot=reference.snapshot,
             )
         return found
 
-    @property
+    @cached_property
     def snapshot_name(self) -> str:
-        """Names what is seen: equal names see equal rows."""
-        return f"{self.table.path}@{self.source.snapshot_id}"
+        """Names what is seen: equal names see equal rows by equal plans, for every setting of the read is in it."""
+        settings = sorted((name, repr(value)) for name, value in vars(self._row_options).items())
+        digest = hashlib.sha256(repr((settings, sorted(self.store.items()))).encode()).hexdigest()[:16]
+        return f"{self.table.path}@{self.source.snapshot_id}:{digest}"
+
+    @property
+    def _row_options(self) -> ReadOptions:
+        """The options of the read but the one that only chooses the road to the same rows."""
+        return replace(self.table.options, use_dsv2=False)
 
     def describe(self) -> wire.TableLoaded:
         """The table as Spark sees it."""
@@ -66,6 +89,7 @@ class PinnedTable:
             name=config.name,
             path=self.table.path,
             snapshot=self.snapshot_name,
+            timeline=self.source.state.timeline.to_text(),
             schema=spark_schema(self.source.schema),
             partition_columns=list(config.partition_fields),
             properties=dict(config.properties),
@@ -217,6 +241,11 @@ def _partition(task: ReadTask) -> str:
 
 def _file_count(task: ReadTask) -> int:
     return len(task.slice.log_files) + (task.slice.base_file is not None)
+
+
+def _store_settings(given: Mapping[str, str]) -> dict[str, str]:
+    plain = {key.removeprefix("spark.hadoop."): value for key, value in given.items()}
+    return {key: value for key, value in plain.items() if key.startswith("fs.")}
 
 
 def _without_prefix(session: Mapping[str, str]) -> dict[str, str]:

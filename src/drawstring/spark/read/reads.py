@@ -15,7 +15,7 @@ _KEPT_SNAPSHOTS = 256
 
 
 class Snapshots:
-    """Pinned tables by the name of their snapshot; the least used are forgotten, and loaded again when asked."""
+    """Pinned tables by the name of their snapshot; the least used are forgotten, and opened again when asked."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, PinnedTable] = OrderedDict()
@@ -29,12 +29,14 @@ class Snapshots:
             while len(self._known) > _KEPT_SNAPSHOTS:
                 self._known.popitem(last=False)
 
-    def find(self, name: str, path: str, options: dict[str, str]) -> PinnedTable:
-        """The table pinned under `name`."""
+    def find(self, reference: wire.SnapshotReference) -> PinnedTable:
+        """The table that a request is about."""
         with self._lock:
-            found = self._known.get(name)
+            found = self._known.get(reference.snapshot)
+            if found is not None:
+                self._known.move_to_end(reference.snapshot)
         if found is None:
-            found = PinnedTable.reopen(name, path, options)
+            found = PinnedTable.reopen(reference)
             self.add(found)
         return found
 
@@ -53,7 +55,7 @@ def load_table(payload: str) -> str:
 def push_filters(payload: str) -> str:
     """Class each filter."""
     request = wire.from_json(wire.PushFilters, payload)
-    table = _snapshots.find(request.snapshot, request.path, request.options)
+    table = _snapshots.find(request.table)
     classes = [table.classify(predicate_from_wire(node)) for node in request.filters]
     return wire.to_json(wire.FiltersPushed(classes))
 
@@ -62,7 +64,7 @@ def plan_scan(payload: str) -> str:
     """Select the slices of a scan."""
     request = wire.from_json(wire.PlanScan, payload)
     started = time.perf_counter()
-    table = _snapshots.find(request.snapshot, request.path, request.options)
+    table = _snapshots.find(request.table)
     plan = table.plan([predicate_from_wire(node) for node in request.filters])
     elapsed = round((time.perf_counter() - started) * 1000)
     return wire.to_json(plan_message(table, plan, planning_ms=elapsed))

@@ -7,7 +7,10 @@ import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DataType, StructType}
 
-/** A table pinned to one snapshot, as the planner described it when it was loaded. */
+/** A table pinned to one snapshot, as the planner described it when it was loaded.
+  *
+  * `snapshot` names everything that decides about rows; `session` and `timeline` only serve to open it again.
+  */
 case class LoadedTable(
     name: String,
     path: String,
@@ -17,15 +20,18 @@ case class LoadedTable(
     properties: Map[String, String],
     useV2: Boolean,
     options: Map[String, String]
-) {
+)(session: Map[String, String], timeline: String) {
 
   /** The same table, loaded again when options of one read ask for something else, such as another instant. */
   def withOptions(extra: Map[String, String]): LoadedTable = {
     val fresh = extra.map { case (k, v) => k.toLowerCase(Locale.ROOT) -> v }.filter { case (k, v) =>
       k != "path" && k != "paths" && !options.get(k).contains(v)
     }
-    if (fresh.isEmpty) this else LoadedTable.load(path, options ++ fresh)
+    if (fresh.isEmpty) this else LoadedTable.load(path, options ++ fresh, session)
   }
+
+  /** The same snapshot, shown under the columns that a query was resolved with. */
+  def withSchema(resolved: StructType): LoadedTable = copy(schema = resolved)(session, timeline)
 
   def pushFilters(filters: Seq[JsonNode]): Seq[String] =
     Wire.strings(Bridge.request("push_filters", question(filters)).get("classes"))
@@ -33,26 +39,34 @@ case class LoadedTable(
   def plan(filters: Seq[JsonNode]): ScanPlan = ScanPlan.fromWire(Bridge.request("plan_scan", question(filters)))
 
   private def question(filters: Seq[JsonNode]): ObjectNode = {
-    val message = Wire.obj().put("snapshot", snapshot).put("path", path)
-    Wire.putMap(message, "options", options)
+    val message = Wire.obj()
+    message.set[ObjectNode]("table", reference)
     val array: ArrayNode = message.putArray("filters")
     filters.foreach(array.add)
     message
+  }
+
+  private def reference: ObjectNode = {
+    val node = Wire.obj().put("snapshot", snapshot).put("path", path).put("timeline", timeline)
+    Wire.putMap(node, "options", options)
+    Wire.putMap(node, "session", session)
   }
 }
 
 object LoadedTable {
 
   /** Opens the table at `path`; option keys are compared without case, as everywhere in Spark. */
-  def load(path: String, options: Map[String, String]): LoadedTable = {
+  def load(path: String, options: Map[String, String]): LoadedTable = load(path, options, sessionSettings)
+
+  def load(path: String, options: Map[String, String], session: Map[String, String]): LoadedTable = {
     val lower = options.map { case (key, value) => key.toLowerCase(Locale.ROOT) -> value } - "path"
     val message = Wire.obj().put("path", path)
     Wire.putMap(message, "options", lower)
-    Wire.putMap(message, "session", sessionSettings)
-    fromWire(Bridge.request("load_table", message), lower)
+    Wire.putMap(message, "session", session)
+    fromWire(Bridge.request("load_table", message), lower, session)
   }
 
-  def fromWire(node: JsonNode, options: Map[String, String]): LoadedTable = LoadedTable(
+  def fromWire(node: JsonNode, options: Map[String, String], session: Map[String, String]): LoadedTable = LoadedTable(
     node.get("name").asText,
     node.get("path").asText,
     node.get("snapshot").asText,
@@ -61,7 +75,7 @@ object LoadedTable {
     Wire.stringMap(node.get("properties")),
     node.get("use_v2").asBoolean,
     options
-  )
+  )(session, node.get("timeline").asText)
 
   private def sessionSettings: Map[String, String] =
     SQLConf.get.getAllConfs.filter { case (key, _) => key.startsWith("hoodie.") || key.startsWith("spark.hoodie.") }

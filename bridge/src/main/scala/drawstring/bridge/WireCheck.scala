@@ -17,7 +17,7 @@ object WireCheck {
     val text = new String(Files.readAllBytes(file), UTF_8)
     name(file) match {
       case "table_loaded" =>
-        val table = LoadedTable.fromWire(Wire.answer("load_table", text), Map.empty)
+        val table = LoadedTable.fromWire(Wire.answer("load_table", text), Map.empty, Map.empty)
         s"${table.name} ${table.snapshot} ${table.schema.simpleString} ${table.partitionColumns.mkString(",")} ${table.useV2}"
       case "filters_pushed" => Wire.strings(Wire.answer("push_filters", text).get("classes")).mkString(",")
       case "scan_planned" =>

@@ -46,7 +46,7 @@ case class HoodieDataSourceV2ToV1Fallback(spark: SparkSession) extends Rule[Logi
       relation: DataSourceV2Relation,
       table: HoodieReadableTable,
       entry: Option[CatalogTable]): LogicalPlan = {
-    val loaded = table.loaded.withOptions(relation.options.asScala.toMap).copy(schema = table.loaded.schema)
+    val loaded = table.loaded.withOptions(relation.options.asScala.toMap).withSchema(table.loaded.schema)
     val v1 = HoodieFileIndex.relation(spark, loaded)
     entry.fold(LogicalRelation(v1))(LogicalRelation(v1, _)).copy(output = relation.output)
   }
