@@ -38,7 +38,7 @@ def run(engine: str, actions: list[Action], folder: Path) -> dict[str, Any]:
 
 
 def write(path: Path, rows: list[Any], schema: str, options: dict[str, str], **more: Any) -> Action:
-    """An action that writes rows through `df.write.format("hudi")`."""
+    """An action that writes rows through `df.write.format("hudi")`, `select` expressions of them if given."""
     return {"do": "write", "path": str(path), "rows": rows, "schema": schema, "options": options, **more}
 
 
@@ -69,6 +69,7 @@ def _session(engine: str) -> SparkSession:
 def _act(spark: SparkSession, action: Action) -> Any:
     if action["do"] == "write":
         frame = spark.createDataFrame([tuple(row) for row in action["rows"]], action["schema"])
+        frame = frame.selectExpr(*action["select"]) if action.get("select") else frame
         frame.write.format("hudi").options(**action["options"]).mode(action.get("mode", "append")).save(
             action["path"]
         )

@@ -22,14 +22,20 @@ from drawstring.formats.log_blocks import BlockType, LogBlock
 from drawstring.formats.parquet import ParquetSource
 from drawstring.merge.blame import blaming
 from drawstring.merge.keys import deleted_keys, key_columns, record_keys
-from drawstring.merge.ordering import Index, Mask, as_column, normalised
+from drawstring.merge.ordering import (
+    COMMIT_DELETE,
+    DATA,
+    EVENT_DELETE,
+    Index,
+    Kinds,
+    Mask,
+    as_column,
+    event_kinds,
+    normalised,
+)
 from drawstring.model.file_group import LogFile
 from drawstring.model.read_task import ReadTask
 from drawstring.schema.projection import Projection, plan_projection
-
-DATA, EVENT_DELETE, COMMIT_DELETE = 1, 2, 3
-"""Kinds of events; 0 stands for no event."""
-Kinds = npt.NDArray[np.int8]
 
 _IS_DELETED, _OPERATION = "_hoodie_is_deleted", "_hoodie_operation"
 _DELETING_OPERATIONS = ("D", "-U")
@@ -214,11 +220,8 @@ def _data_piece(task: ReadTask, data: pa.Table, start: int, columns: MergeColumn
             partition=task.slice.group.partition_path,
             instant=block.instant_time,
         )
-    kinds = np.full(len(data), DATA, dtype=np.int8)
     deleted = _deleted(task, data)
-    if deleted is not None:
-        kinds[deleted] = EVENT_DELETE
-        kinds[deleted & _without_ordering(stored, len(data))] = COMMIT_DELETE
+    kinds = np.full(len(data), DATA, dtype=np.int8) if deleted is None else event_kinds(deleted, stored)
     assigned = _assigned(task, block, columns.schema) if block.is_partial else None
     rows = np.arange(start, start + len(data), dtype=np.int64)
     return _Piece(keys, kinds, rows, [normalised(values) for values in stored], assigned)
@@ -258,19 +261,6 @@ def _delete_tests(task: ReadTask, schema: pa.Schema) -> list[tuple[str, Any]]:
             )
         )
     return tests
-
-
-def _without_ordering(stored: Sequence[pa.Array], size: int) -> Mask:
-    """Where ordering values are missing; a plain int 0 is Hudi's way to say so."""
-    if not stored:
-        return np.ones(size, dtype=bool)
-    missing = np.ones(size, dtype=bool)
-    for values in stored:
-        absent = np.asarray(values.is_null())
-        if pa.types.is_int32(values.type) and len(stored) == 1:
-            absent = absent | np.asarray(pc.equal(values, 0).fill_null(True))
-        missing &= absent
-    return missing
 
 
 def _delete_pieces(task: ReadTask, block: LogBlock, columns: MergeColumns) -> list[_Piece]:

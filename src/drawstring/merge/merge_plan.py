@@ -16,9 +16,9 @@ from drawstring.merge.blame import blaming
 from drawstring.merge.fold import Folded, fold
 from drawstring.merge.keys import key_columns, record_keys
 from drawstring.merge.large_blocks import decoded_size, stream_records
-from drawstring.merge.log_records import DATA, EVENT_DELETE, LogRecords, MergeColumns, read_records
+from drawstring.merge.log_records import LogRecords, MergeColumns, read_records
 from drawstring.merge.log_scan import blocks_of
-from drawstring.merge.ordering import Index, Mask, greater, normalised
+from drawstring.merge.ordering import DATA, Index, Mask, normalised, older_stands
 from drawstring.merge.partial import PartialFold, counts_as_given, fold_partial, keeps_newer
 from drawstring.merge.spill import Parts, WinnerFile, parted
 from drawstring.model.read_task import MergeSpec, ReadTask
@@ -237,13 +237,11 @@ class _Merge:
         """Where the base row's ordering value is greater than that of the logs' event."""
         if not self._by_event_time or not len(ids):
             return np.zeros(len(ids), dtype=bool)
-        comparable = (folded.kinds[ids] == DATA) | (folded.kinds[ids] == EVENT_DELETE)
         taken = pa.array(positions)
         base = [normalised(values.take(taken)) for values in self._columns.orderings(batch)]
         events = pa.array(folded.events[ids])
         logs = [values.take(events) for values in records.orderings]
-        later: Mask = greater(base, logs, size=len(ids)) & comparable
-        return later
+        return older_stands(base, logs, newer_kinds=folded.kinds[ids])
 
     def _partial_plan(self, records: LogRecords) -> MergePlan:
         names = self._requested.names

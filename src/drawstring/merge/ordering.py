@@ -1,7 +1,12 @@
-"""Ordering values: which of two versions of a record is the later event.
+"""Which of two versions of a record wins: the only place that says so, for reads, rewrites and combining.
 
-Values are normalised to types whose Arrow order is the order wanted: floats become integers that sort as Java
-compares them (NaN greatest, -0.0 below 0.0), temporal values their integers. Null sorts below everything.
+Values are normalised to types whose Arrow order is the order that Hudi compares by: floats become integers that
+sort as in Java (NaN greatest and equal to itself, -0.0 below 0.0), binary values sort by signed bytes as Java's
+byte buffers do, texts by their UTF-8 bytes, temporal values as their integers. Null sorts below everything (Hudi
+fails on it). Several fields compare one after the other. Among equals the later in order wins: a write over what
+is stored, a log block over the one before it, a row over those before it in the input.
+
+`drawstring.spark.write.ordering` says the same in Spark's terms.
 """
 
 from __future__ import annotations
@@ -15,6 +20,10 @@ import pyarrow.compute as pc
 
 Mask = npt.NDArray[np.bool_]
 Index = npt.NDArray[np.int64]
+Kinds = npt.NDArray[np.int8]
+
+DATA, EVENT_DELETE, COMMIT_DELETE = 1, 2, 3
+"""Kinds of events; 0 stands for no event. A commit-time delete has no ordering value: it compares with nothing."""
 
 
 def normalised(values: pa.Array) -> pa.Array:
@@ -28,7 +37,20 @@ def normalised(values: pa.Array) -> pa.Array:
         return values.cast(pa.int32()).cast(pa.int64())
     if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
         return values.cast(pa.int64())
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return _signed_bytes(values.cast(pa.large_binary()))
     return values
+
+
+def _signed_bytes(values: pa.Array) -> pa.Array:
+    """Binary values with the top bit of every byte flipped: unsigned order becomes that of signed bytes."""
+    validity, offsets, data = values.buffers()
+    if data is None or not data.size:
+        return values
+    flipped = np.frombuffer(data, dtype=np.uint8) ^ np.uint8(0x80)
+    return pa.Array.from_buffers(
+        values.type, len(values), [validity, offsets, pa.py_buffer(flipped)], offset=values.offset
+    )
 
 
 def _float_ranks(values: pa.Array) -> pa.Array:
@@ -68,6 +90,71 @@ def greater(left: Sequence[pa.Array], right: Sequence[pa.Array], *, size: int) -
 
 def _filled(mask: pa.Array) -> Mask:
     return np.asarray(mask.fill_null(False))
+
+
+def event_kinds(deleted: Mask, orderings: Sequence[pa.Array]) -> Kinds:
+    """What each record is, by its ordering values as stored: data, or a delete of either kind."""
+    kinds: Kinds = np.where(deleted, np.int8(EVENT_DELETE), np.int8(DATA))
+    if deleted.any():
+        kinds[deleted & _without_ordering(orderings, len(deleted))] = COMMIT_DELETE
+    return kinds
+
+
+def _without_ordering(stored: Sequence[pa.Array], size: int) -> Mask:
+    """Where ordering values are missing; a plain int 0 is Hudi's way to say so."""
+    missing = np.ones(size, dtype=bool)
+    for values in stored:
+        absent = np.asarray(values.is_null())
+        if pa.types.is_int32(values.type) and len(stored) == 1:
+            absent = absent | np.asarray(pc.equal(values, 0).fill_null(True))
+        missing &= absent
+    return missing
+
+
+def older_stands(
+    older: Sequence[pa.Array],
+    newer: Sequence[pa.Array],
+    *,
+    newer_kinds: Kinds,
+    older_kinds: Kinds | None = None,
+) -> Mask:
+    """Where the older version of a record wins over the newer one: only by a greater ordering value.
+
+    Values are normalised. A commit-time delete deletes whatever stands, and any later record is alive again.
+    """
+    stands: Mask = greater(older, newer, size=len(newer_kinds)) & (newer_kinds != COMMIT_DELETE)
+    if older_kinds is not None:
+        stands &= older_kinds != COMMIT_DELETE
+    return stands
+
+
+def last_per_key(key_ids: Index, key_count: int) -> Index:
+    """For each key its last event; -1 for keys without any."""
+    last = np.full(key_count, -1, dtype=np.int64)
+    last[key_ids] = np.arange(len(key_ids))
+    return last
+
+
+def winner_per_key(key_ids: Index, kinds: Kinds, orderings: Sequence[pa.Array], key_count: int) -> Index:
+    """For each key the event that stands after all of them, by normalised ordering values.
+
+    1. A commit-time delete makes everything before it void.
+    2. Deletes right after it change nothing; from the first data record on, ordering values decide.
+    3. Where only the commit-time delete is left, it stands.
+    """
+    everything = np.arange(len(key_ids))
+    voids = everything[kinds == COMMIT_DELETE]
+    if not len(voids):
+        return latest_per_key(key_ids, orderings, everything, key_count)
+    void = np.full(key_count, -1, dtype=np.int64)
+    void[key_ids[voids]] = voids
+    after = everything > void[key_ids]
+    first_data = np.full(key_count, len(key_ids), dtype=np.int64)
+    data_after = everything[after & (kinds == DATA)][::-1]
+    first_data[key_ids[data_after]] = data_after
+    counts = after & ((void[key_ids] < 0) | (everything >= first_data[key_ids]))
+    latest = latest_per_key(key_ids, orderings, everything[counts], key_count)
+    return np.where(latest < 0, void, latest)
 
 
 def latest_per_key(key_ids: Index, orderings: Sequence[pa.Array], candidates: Index, key_count: int) -> Index:

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from drawstring.merge.fold import Folded
-from drawstring.merge.log_records import COMMIT_DELETE, DATA, Kinds, LogRecords, Segment
-from drawstring.merge.ordering import Index, Mask, greater
+from drawstring.merge.log_records import LogRecords, Segment
+from drawstring.merge.ordering import COMMIT_DELETE, DATA, Index, Kinds, Mask, older_stands
 from drawstring.model.read_task import MergeSpec
 
 _META_COLUMNS = frozenset(
@@ -116,12 +116,12 @@ class _Fold:
     def _wins(self, events: Index, keys: Index) -> Mask:
         standing = self.events[keys]
         kinds = self._records.kinds
-        free = (standing < 0) | (kinds[events] == COMMIT_DELETE) | (kinds[standing] == COMMIT_DELETE)
         if not self._by_event_time:
             return np.ones(len(events), dtype=bool)
         older = [values.take(pa.array(np.maximum(standing, 0))) for values in self._records.orderings]
         newer = [values.take(pa.array(events)) for values in self._records.orderings]
-        wins: Mask = free | ~greater(older, newer, size=len(events))
+        stands = older_stands(older, newer, newer_kinds=kinds[events], older_kinds=kinds[standing])
+        wins: Mask = (standing < 0) | ~stands
         return wins
 
     def _merged_source(self, name: str, old: Index, meeting: _Meeting) -> Index:

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from drawstring.merge.log_records import DATA, LogRecords, Segment
+from drawstring.merge.log_records import LogRecords, Segment
+from drawstring.merge.ordering import DATA
 
 _KEY, _KIND, _SEGMENT, _ORDERING = "__key", "__kind", "__segment", "__ordering"
 _MULTIPLIERS = np.random.default_rng(20_260_101).integers(1, 2**63, 64, dtype=np.uint64) | np.uint64(1)

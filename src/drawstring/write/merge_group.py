@@ -10,6 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from drawstring.merge.ordering import (
+    Kinds,
+    Mask,
+    event_kinds,
+    last_per_key,
+    normalised,
+    older_stands,
+    winner_per_key,
+)
 from drawstring.model.commit_metadata import WriteStat
 from drawstring.model.file_group import BaseFile
 from drawstring.schema.meta_columns import RECORD_KEY
@@ -26,6 +35,8 @@ from drawstring.write.base_files import (
 from drawstring.write.markers import CREATE, MERGE
 
 DELETED = "_drawstring_deleted"
+POSITION = "_drawstring_position"
+"""Column that numbers rows in the input's own order; rows without it came in that order."""
 _BATCH_ROWS = 1 << 16
 _KEEP, _DROP = -1, -2
 
@@ -36,7 +47,8 @@ class MergeRules:
 
     - `by_key`: match by record key; otherwise rows are only added (the insert operation).
     - `combine`: keep one of several incoming rows of one key.
-    - `ordering_fields`: a row replaces another only if it is not older by these; none: the last one wins.
+    - `ordering_fields`: a row replaces another only if it is not older by these; none: the last one wins, and
+      so it does among equal ones, where the last of the incoming rows is the last in the input's own order.
     """
 
     by_key: bool = True
@@ -49,8 +61,8 @@ def write_bucket(
 ) -> WriteStat | None:
     """Write the file of one bucket and return its statistics; None when there is nothing to write.
 
-    Incoming columns: record key, partition path, whether the row deletes, then the table's own (any subset
-    when all rows delete).
+    Incoming columns: record key, partition path, whether the row deletes, its position in the input unless
+    the rows come in that order, then the table's own (any subset when all rows delete).
     """
     rows = _combined(incoming, rules) if rules.combine else incoming
     if bucket.base_file is None:
@@ -127,45 +139,42 @@ def _decide(context: WriteContext, base_file: BaseFile, rows: pa.Table, rules: M
     return _Decision(source, np.flatnonzero(~seen & ~deleted))
 
 
-def _wins(incoming: pa.Table, stored: pa.Table, rules: MergeRules) -> np.ndarray:
-    """Whether each incoming row is not older than the stored one: compared field by field, null lowest."""
-    newer = np.zeros(incoming.num_rows, dtype=bool)
-    equal = np.ones(incoming.num_rows, dtype=bool)
-    all_null = np.ones(incoming.num_rows, dtype=bool)
-    for name in rules.ordering_fields:
-        ours, theirs = incoming.column(name), stored.column(name)
-        ours = ours.cast(theirs.type) if ours.type != theirs.type else ours
-        above = _flags(pc.greater(ours, theirs)) | _flags(pc.and_(ours.is_valid(), theirs.is_null()))
-        same = _flags(pc.equal(ours, theirs)) | _flags(pc.and_(ours.is_null(), theirs.is_null()))
-        newer |= equal & above
-        equal &= same
-        all_null &= _flags(ours.is_null())
-    # A delete without ordering value deletes whatever is stored.
-    wins: np.ndarray = newer | equal | (all_null & _flags(incoming.column(DELETED)))
+def _wins(incoming: pa.Table, stored: pa.Table, rules: MergeRules) -> Mask:
+    """Whether each incoming row replaces the stored one."""
+    kinds = _kinds(incoming, rules)
+    newer = [_ordering(incoming, name, stored.schema.field(name).type) for name in rules.ordering_fields]
+    older = [_ordering(stored, name) for name in rules.ordering_fields]
+    wins: Mask = ~older_stands(older, newer, newer_kinds=kinds)
     return wins
 
 
-def _flags(values: pa.ChunkedArray) -> np.ndarray:
-    filled = pc.fill_null(values, False)
-    return np.asarray(filled.to_numpy(), dtype=bool)
+def _kinds(rows: pa.Table, rules: MergeRules) -> Kinds:
+    deleted = rows.column(DELETED).to_numpy()
+    return event_kinds(deleted, [rows.column(name).combine_chunks() for name in rules.ordering_fields])
+
+
+def _ordering(rows: pa.Table, name: str, arrow: pa.DataType | None = None) -> pa.Array:
+    values = rows.column(name).combine_chunks()
+    return normalised(values if arrow is None or values.type == arrow else values.cast(arrow))
 
 
 def _combined(rows: pa.Table, rules: MergeRules) -> pa.Table:
-    """Keep one row per key: the highest by ordering, of equal ones the last that came."""
-    keys = rows.column(RECORD_KEY).combine_chunks()
-    if pc.count_distinct(keys, mode="all").as_py() == rows.num_rows:
+    """Keep one row per key, the one that wins; of equal ones the last in the input's own order."""
+    encoded = rows.column(RECORD_KEY).combine_chunks().dictionary_encode()
+    if len(encoded.dictionary) == rows.num_rows:
         return rows
-    columns: dict[str, pa.ChunkedArray] = {RECORD_KEY: rows.column(RECORD_KEY)}
-    for name in rules.ordering_fields:
-        # Null is lowest: what has a value sorts after what has none.
-        columns |= {f"{name} is set": rows.column(name).is_valid(), name: rows.column(name)}
-    columns["_number"] = pa.chunked_array([np.arange(rows.num_rows)])
-    indices = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns])
-    in_order = keys.take(indices)
-    last = np.ones(len(in_order), dtype=bool)
-    last[:-1] = _flags(pa.chunked_array([pc.not_equal(in_order[:-1], in_order[1:])]))
-    kept = np.sort(indices.to_numpy()[last])
-    return rows.take(pa.array(kept))
+    if POSITION in rows.column_names:
+        # After a shuffle the order of arrival means nothing.
+        rows = rows.sort_by(POSITION)
+        encoded = rows.column(RECORD_KEY).combine_chunks().dictionary_encode()
+    ids = np.asarray(encoded.indices).astype(np.int64)
+    count = len(encoded.dictionary)
+    if rules.ordering_fields:
+        orderings = [_ordering(rows, name) for name in rules.ordering_fields]
+        kept = winner_per_key(ids, _kinds(rows, rules), orderings, count)
+    else:
+        kept = last_per_key(ids, count)
+    return rows.take(pa.array(np.sort(kept)))
 
 
 def _prepared(context: WriteContext, task: TaskContext, path: str, rows: pa.Table) -> pa.Table:

@@ -23,6 +23,7 @@ from drawstring.model.commit_metadata import WriteStat
 from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice
 from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from drawstring.spark.write.arrow_batches import quick_batches
+from drawstring.spark.write.ordering import latest_first
 from drawstring.storage import Storage
 from drawstring.write.assignment import HASH_RANGE, Assignment
 from drawstring.write.base_files import PartitionedWriter, TaskContext, WriteContext
@@ -150,12 +151,12 @@ def count_rows(located: DataFrame) -> Counts:
     return Counts(updates, inserts)
 
 
-def latest_of_each_key(df: DataFrame, ordering: Sequence[Column]) -> DataFrame:
-    """Keep one row per key and path: the highest by ordering, of equal ones the last that came."""
+def latest_of_each_key(df: DataFrame, ordering: tuple[str, ...]) -> DataFrame:
+    """Keep one row per key and path: the latest by the ordering columns, of equal ones the last in the input."""
     from pyspark.sql import Window
 
     numbered = df.withColumn("_drawstring_row", F.monotonically_increasing_id())
-    best = [order.desc_nulls_last() for order in ordering] + [F.desc("_drawstring_row")]
+    best = [*latest_first(df, ordering), F.desc("_drawstring_row")]
     window = Window.partitionBy(PARTITION_PATH, RECORD_KEY).orderBy(*best)
     ranked = numbered.withColumn("_drawstring_rank", F.row_number().over(window))
     return ranked.filter("_drawstring_rank = 1").drop("_drawstring_rank", "_drawstring_row")

@@ -43,7 +43,7 @@ from drawstring.write.base_files import WriteContext
 from drawstring.write.create import create_table, table_properties
 from drawstring.write.evolution import incoming_schema, reconcile
 from drawstring.write.keys import KeyRule, check_partition_path, is_derivable, key_rule
-from drawstring.write.merge_group import DELETED, MergeRules
+from drawstring.write.merge_group import DELETED, POSITION, MergeRules
 from drawstring.write.support import check_writable, require_atomic_create
 from drawstring.write.table_names import avro_names
 from drawstring.write.table_state import TableState
@@ -386,7 +386,8 @@ class _Job:
             return [F.lit(True).alias(DELETED)]
         is_flag = isinstance(data_type(df.schema, _IS_DELETED), T.BooleanType)
         flag = F.coalesce(column(df, _IS_DELETED), F.lit(False)) if is_flag else F.lit(False)
-        return [flag.alias(DELETED)]
+        # Numbered before any shuffle: of equal rows of one key the last in the input's own order wins.
+        return [flag.alias(DELETED), F.monotonically_increasing_id().alias(POSITION)]
 
     def _write_as_rows_come(self) -> list[WriteStat]:
         options = self._plan.options
@@ -398,7 +399,7 @@ class _Job:
             return jobs.write_as_they_come(self._own_columns(), context)
         rows = self._keyed()
         if options.combine_before_insert:
-            rows = jobs.latest_of_each_key(rows, [column(rows, name) for name in self._plan.ordering])
+            rows = jobs.latest_of_each_key(rows, self._plan.ordering)
         return jobs.write_as_they_come(self._arranged(rows), self._context)
 
     def _arranged(self, rows: DataFrame) -> DataFrame:
