@@ -16,6 +16,26 @@ def test_commit_comes_back_as_it_was():
     assert parse_commit_metadata(encode_commit(metadata, is_replace=False), source="x") == metadata
 
 
+def test_a_log_file_is_described_as_hudi_does():
+    name = ".f-0_20240101000000000.log.2_1-2-3"
+    stat = WriteStat("f-0", f"p/{name}", "p", 3, 1, file_size=99, log_files=(name,), prev_commit="1")
+    content = encode_commit(CommitMetadata("UPSERT", (stat,)), is_replace=False)
+    found = next(fastavro.reader(io.BytesIO(content)))["partitionToWriteStats"]["p"][0]
+    assert {key: found[key] for key in ("logVersion", "logOffset", "baseFile", "logFiles")} == {
+        "logVersion": 2,
+        "logOffset": 0,
+        "baseFile": "",
+        "logFiles": [name],
+    }
+    assert parse_commit_metadata(content, source="x").stats == (stat,)
+
+
+def test_only_a_compaction_counts_as_compacted():
+    for operation, compacted in (("COMPACT", True), ("UPSERT", False)):
+        content = encode_commit(CommitMetadata(operation, (STAT,)), is_replace=False)
+        assert next(fastavro.reader(io.BytesIO(content)))["compacted"] is compacted
+
+
 def test_replacecommit_names_what_it_replaces():
     metadata = CommitMetadata("INSERT_OVERWRITE", (STAT,), {"p": ("a", "b")}, {"schema": "{}"})
     assert parse_commit_metadata(encode_commit(metadata, is_replace=True), source="x") == metadata
