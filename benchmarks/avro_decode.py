@@ -55,13 +55,13 @@ def _block(count: int) -> bytes:
     parsed, encoded = fastavro.parse_schema(SCHEMA), []
     for number in range(min(count, 1000)):
         buffer = io.BytesIO()
-        fastavro.schemaless_writer(buffer, parsed, _record(number))
+        fastavro.schemaless_writer(buffer, parsed, record(number))
         encoded.append(struct.pack(">i", buffer.tell()) + buffer.getvalue())
     records = b"".join(encoded[number % len(encoded)] for number in range(count))
     return struct.pack(">ii", 3, count) + records
 
 
-def _record(number: int) -> dict[str, Any]:
+def record(number: int) -> dict[str, Any]:
     moment = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc) + dt.timedelta(seconds=number)
     texts = {"name": f"name {number}", "city": f"city {number % 50}"}
     numbers = {"id": number, "score": number / 7, "count": number % 100, "flag": number % 2 == 0}

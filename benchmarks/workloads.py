@@ -192,13 +192,13 @@ def evolved(bench: Bench) -> Iterator[Figure]:
 
 
 def avro(bench: Bench) -> Iterator[Figure]:
-    """Log blocks decoded to Arrow, in this process, on one core's worth of work."""
-    from benchmarks.avro_decode import rows_per_second
+    """Log blocks decoded to Arrow and encoded from it, in this process, on one core's worth of work."""
+    from benchmarks import avro_decode, avro_encode
 
     count = bench.rows(200_000)
-    yield Figure(
-        "avro", f"{count:,} records of 8 columns", rows_per_second(count), "rows/s", 1e6, at_least=True
-    )
+    for what, measured in (("decoded", avro_decode), ("encoded", avro_encode)):
+        speed = measured.rows_per_second(count)
+        yield Figure("avro", f"{count:,} records of 8 columns, {what}", speed, "rows/s", 1e6, at_least=True)
 
 
 def _evolved_schema(schema: pa.Schema) -> pa.Schema:

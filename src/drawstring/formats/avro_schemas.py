@@ -51,7 +51,7 @@ NAMES = (
 @lru_cache(maxsize=len(NAMES))
 def schema_json(name: str) -> str:
     """Return the schema of one of `NAMES` as compact JSON."""
-    text = files("drawstring.formats").joinpath("avsc", f"{name}.avsc").read_text(encoding="utf-8")
+    text = (files("drawstring.formats") / "avsc" / f"{name}.avsc").read_text(encoding="utf-8")
     return json.dumps(json.loads(text), separators=(",", ":"))
 
 

@@ -24,9 +24,9 @@ from drawstring.errors import CorruptTable, UnsupportedTable
 from drawstring.formats.avro_native import NativeDecodeError, Rows, decode_rows, read_varint, varint
 
 DELETE_BLOCK_VERSION = 3
-_PREFIX = struct.Struct(">ii")
+PREFIX = struct.Struct(">ii")
 _DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 15}
-_WRAPPED: tuple[tuple[str, Any, pa.DataType], ...] = (
+WRAPPED: tuple[tuple[str, Any, pa.DataType], ...] = (
     ("null", "null", pa.null()),
     ("BooleanWrapper", "boolean", pa.bool_()),
     ("IntWrapper", "int", pa.int32()),
@@ -40,7 +40,7 @@ _WRAPPED: tuple[tuple[str, Any, pa.DataType], ...] = (
     ("TimeMicrosWrapper", "long", pa.time64("us")),
     ("TimestampMicrosWrapper", "long", pa.timestamp("us", tz="UTC")),
 )
-_NULL, _INT, _ARRAY = 0, 2, len(_WRAPPED)
+_NULL, INT_BRANCH, ARRAY_BRANCH = 0, 2, len(WRAPPED)
 _FEW = 200
 """So many deletes are decoded one by one in the time that the native decoder takes to start."""
 _SENTINEL = b"\x00drawstring: the deletes end here\x00"
@@ -80,9 +80,9 @@ def decode_delete_block(content: pa.Buffer) -> list[DeleteBatch]:
 
 
 def _payload(content: pa.Buffer) -> pa.Buffer:
-    if content.size < _PREFIX.size:
+    if content.size < PREFIX.size:
         raise _unreadable(f"its content has only {content.size} bytes")
-    version, length = _PREFIX.unpack(content.slice(0, _PREFIX.size))
+    version, length = PREFIX.unpack(content.slice(0, PREFIX.size))
     if version != DELETE_BLOCK_VERSION:
         raise UnsupportedTable(
             f"Delete blocks of version {version} are not supported, only {DELETE_BLOCK_VERSION}. Older "
@@ -90,9 +90,9 @@ def _payload(content: pa.Buffer) -> pa.Buffer:
             condition="UNSUPPORTED_DELETE_BLOCK",
             found=version,
         )
-    if length != content.size - _PREFIX.size:
-        raise _unreadable(f"it claims {length} bytes, {content.size - _PREFIX.size} are there")
-    return content.slice(_PREFIX.size)
+    if length != content.size - PREFIX.size:
+        raise _unreadable(f"it claims {length} bytes, {content.size - PREFIX.size} are there")
+    return content.slice(PREFIX.size)
 
 
 def _array_items(payload: pa.Buffer) -> list[Rows]:
@@ -131,14 +131,14 @@ def _shape_of_first(data: memoryview) -> tuple[int, ...] | None:
     """The union branches of the first delete: one, or ARRAY and those of its values; None when not plain."""
     position = _skip_text(data, _skip_text(data, 0))
     branch, position = read_varint(data, position)
-    if branch != _ARRAY:
-        return (branch,) if 0 <= branch < _ARRAY else None
+    if branch != ARRAY_BRANCH:
+        return (branch,) if 0 <= branch < ARRAY_BRANCH else None
     present, position = read_varint(data, position)
     count, position = read_varint(data, position) if present else (0, position)
-    branches = [_ARRAY]
+    branches = [ARRAY_BRANCH]
     for _ in range(count):
         branch, position = read_varint(data, position)
-        if not _NULL < branch < _ARRAY:
+        if not _NULL < branch < ARRAY_BRANCH:
             return None
         branches.append(branch)
         position = _skip_value(data, position, branch)
@@ -154,7 +154,7 @@ def _skip_text(data: memoryview, position: int) -> int:
 
 
 def _skip_value(data: memoryview, position: int, branch: int) -> int:
-    avro = _WRAPPED[branch][1]
+    avro = WRAPPED[branch][1]
     if avro in ("boolean", "float", "double"):
         return position + {"boolean": 1, "float": 4, "double": 8}[avro]
     number, position = read_varint(data, position)
@@ -163,8 +163,8 @@ def _skip_value(data: memoryview, position: int, branch: int) -> int:
 
 def _decode_alike(rows: Rows, shape: tuple[int, ...]) -> list[DeleteBatch] | None:
     """Decode deletes that all have `shape`; None when one of them has not."""
-    fields, expected, values = _fields(shape)
-    schema = {"type": "record", "name": "deletes", "fields": [_KEY_FIELD, _PATH_FIELD, *fields]}
+    fields, expected, values = plain_fields(shape)
+    schema = {"type": "record", "name": "deletes", "fields": [KEY_FIELD, PATH_FIELD, *fields]}
     sentinel = _sentinel(shape)
     parts = [rows, Rows(1, pa.py_buffer(sentinel))]
     try:
@@ -176,34 +176,34 @@ def _decode_alike(rows: Rows, shape: tuple[int, ...]) -> list[DeleteBatch] | Non
         return None
     table = table.slice(0, rows.count).combine_chunks()
     orderings = [
-        _one_array(table[name]).cast(_WRAPPED[branch][2])
+        _one_array(table[name]).cast(WRAPPED[branch][2])
         for name, branch in zip(values, shape[-len(values) :] if values else (), strict=True)
     ]
     return _batches(_one_array(table["recordKey"]), shape[0], orderings)
 
 
-_KEY_FIELD = {"name": "recordKey", "type": ["null", "string"]}
-_PATH_FIELD = {"name": "partitionPath", "type": ["null", "string"]}
+KEY_FIELD = {"name": "recordKey", "type": ["null", "string"]}
+PATH_FIELD = {"name": "partitionPath", "type": ["null", "string"]}
 
 
-def _fields(shape: tuple[int, ...]) -> tuple[list[dict[str, Any]], dict[str, int], list[str]]:
+def plain_fields(shape: tuple[int, ...]) -> tuple[list[dict[str, Any]], dict[str, int], list[str]]:
     """Fields that spell out the union, the numbers some of them must hold, and the names of the values."""
     fields: list[dict[str, Any]] = [{"name": "branch", "type": "long"}]
     expected = {"branch": shape[0]}
     branches = shape
-    if shape[0] == _ARRAY:
+    if shape[0] == ARRAY_BRANCH:
         fields += [{"name": "present", "type": "long"}, {"name": "count", "type": "long"}]
         branches = shape[1:]
         expected |= {"present": 1, "count": len(branches)}
     values = []
     for index, branch in enumerate(branches):
-        if shape[0] == _ARRAY:
+        if shape[0] == ARRAY_BRANCH:
             fields.append({"name": f"branch{index}", "type": "long"})
             expected[f"branch{index}"] = branch
         if branch != _NULL:
-            fields.append({"name": f"value{index}", "type": _WRAPPED[branch][1]})
+            fields.append({"name": f"value{index}", "type": WRAPPED[branch][1]})
             values.append(f"value{index}")
-    if shape[0] == _ARRAY:
+    if shape[0] == ARRAY_BRANCH:
         fields.append({"name": "end", "type": "long"})
         expected["end"] = 0
     return fields, expected, values
@@ -212,14 +212,14 @@ def _fields(shape: tuple[int, ...]) -> tuple[list[dict[str, Any]], dict[str, int
 def _sentinel(shape: tuple[int, ...]) -> bytes:
     """A delete of that shape with a key that no record has."""
     row = varint(1) + varint(len(_SENTINEL)) + _SENTINEL + varint(0) + varint(shape[0])
-    if shape[0] != _ARRAY:
+    if shape[0] != ARRAY_BRANCH:
         return row + _zero(shape[0])
     row += varint(1) + varint(len(shape) - 1)
     return row + b"".join(varint(branch) + _zero(branch) for branch in shape[1:]) + varint(0)
 
 
 def _zero(branch: int) -> bytes:
-    avro = _WRAPPED[branch][1]
+    avro = WRAPPED[branch][1]
     if avro is _DECIMAL:
         return varint(1) + b"\x00"
     return {"null": b"", "float": bytes(4), "double": bytes(8)}.get(avro, b"\x00")
@@ -228,7 +228,7 @@ def _zero(branch: int) -> bytes:
 def _batches(keys: pa.Array, branch: int, orderings: Sequence[pa.Array]) -> list[DeleteBatch]:
     if branch == _NULL or not orderings:
         return [DeleteBatch(keys, ())]
-    if branch != _INT:
+    if branch != INT_BRANCH:
         return [DeleteBatch(keys, tuple(orderings))]
     zero = pc.equal(orderings[0], 0)
     other = pc.invert(zero)
@@ -253,7 +253,7 @@ def _decode_mixed(rows: Rows) -> Iterator[DeleteBatch]:
     for branches, (keys, orderings) in sorted(groups.items(), reverse=True):
         arrays = [
             pa.array([values[index] for values in orderings], type=_storage_type(branch)).cast(
-                _WRAPPED[branch][2]
+                WRAPPED[branch][2]
             )
             for index, branch in enumerate(branches)
         ]
@@ -261,7 +261,7 @@ def _decode_mixed(rows: Rows) -> Iterator[DeleteBatch]:
 
 
 def _storage_type(branch: int) -> pa.DataType:
-    name, arrow = _WRAPPED[branch][1], _WRAPPED[branch][2]
+    name, arrow = WRAPPED[branch][1], WRAPPED[branch][2]
     return {"int": pa.int32(), "long": pa.int64()}.get(name, arrow) if isinstance(name, str) else arrow
 
 
@@ -291,12 +291,12 @@ def _ordering_of(value: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
             return (), ()
         return tuple(b[0] for b, _ in parts), tuple(v[0] for _, v in parts)
     branch = _BRANCHES[name]
-    if branch == _INT and wrapper["value"] == 0:
+    if branch == INT_BRANCH and wrapper["value"] == 0:
         return (), ()
     return (branch,), (wrapper["value"],)
 
 
-_BRANCHES = {name: index for index, (name, _, _) in enumerate(_WRAPPED)}
+_BRANCHES = {name: index for index, (name, _, _) in enumerate(WRAPPED)}
 
 
 @lru_cache(maxsize=1)
@@ -309,12 +309,12 @@ def _parsed_schema() -> Any:
 def _full_schema() -> dict[str, Any]:
     wrappers: list[Any] = [
         avro if name == "null" else _record(name, [{"name": "value", "type": avro}])
-        for name, avro, _ in _WRAPPED
+        for name, avro, _ in WRAPPED
     ]
-    inner = {"type": "array", "items": [name for name, _, _ in _WRAPPED]}
+    inner = {"type": "array", "items": [name for name, _, _ in WRAPPED]}
     array = _record("ArrayWrapper", [{"name": "wrappedValues", "type": ["null", inner]}])
     ordering = {"name": "orderingVal", "type": [*wrappers, array]}
-    return _record("HoodieDeleteRecord", [_KEY_FIELD, _PATH_FIELD, ordering])
+    return _record("HoodieDeleteRecord", [KEY_FIELD, PATH_FIELD, ordering])
 
 
 def _record(name: str, fields: list[dict[str, Any]]) -> dict[str, Any]:
