@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "interop")]
 
+import making.changes  # noqa: E402
 import making.evolution  # noqa: E402
 import making.history  # noqa: E402
 import making.keys  # noqa: E402

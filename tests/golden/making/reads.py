@@ -72,9 +72,17 @@ def read_all(
         answer["read_optimized"] = reader.each([{}], lambda _: _READ_OPTIMIZED, notes)[0]["rows"]
     answer["as_of"] = reader.each(asked["as_of"], _as_of_options, notes)
     answer["incremental"] = reader.each(asked["incremental"], _incremental_options, notes)
+    if _captures_changes(table):
+        changes = [question for question in asked["incremental"] if question["begin"]]
+        answer["cdc"] = reader.each(changes, _cdc_options, notes)
     if notes:
         answer["notes"] = notes
     return answer
+
+
+def _captures_changes(table: Path) -> bool:
+    properties = (table / ".hoodie" / "hoodie.properties").read_text(encoding="utf-8")
+    return "hoodie.table.cdc.enabled=true" in properties
 
 
 def default_questions(instants: list[WriteInstant]) -> dict[str, Any]:
@@ -103,6 +111,10 @@ def _incremental_options(question: dict[str, Any]) -> dict[str, str]:
     if question["end"] is not None:
         options["hoodie.datasource.read.end.instanttime"] = question["end"]
     return options
+
+
+def _cdc_options(question: dict[str, Any]) -> dict[str, str]:
+    return {**_incremental_options(question), "hoodie.datasource.query.incremental.format": "cdc"}
 
 
 @dataclass(frozen=True)
@@ -143,8 +155,9 @@ def _reason(error: Exception) -> str:
 def without_unanswered(expected: dict[str, Any]) -> dict[str, Any]:
     """Leave out the questions that no Hudi answered."""
     kept = {key: value for key, value in expected.items() if value is not None}
-    for key in ("as_of", "incremental"):
-        kept[key] = [each for each in expected[key] if each["rows"] is not None]
+    for key in ("as_of", "incremental", "cdc"):
+        if key in expected:
+            kept[key] = [each for each in expected[key] if each["rows"] is not None]
     return kept
 
 
