@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "src" / "drawstring"
 TITLES = {
     "read_options": "Reading",
+    "stream_options": "Reading as a stream",
     "write_options": "Writing",
     "concurrency_options": "Writing beside others",
     "table_config": "Table properties",

@@ -23,6 +23,7 @@ from drawstring.config.read_options import (
     SNAPSHOT,
     ReadOptions,
 )
+from drawstring.config.stream_options import StreamOptions
 from drawstring.config.support import check_readable
 from drawstring.config.table_config import TableConfig
 from drawstring.errors import InvalidInput, InvalidOption, UnsupportedTable
@@ -31,6 +32,7 @@ from drawstring.inspection.build import plan_report, table_report
 from drawstring.planning.incremental import IncrementalRead
 from drawstring.planning.scan import ScanSource
 from drawstring.planning.snapshot import Snapshot, refuse_skeletons
+from drawstring.planning.streams.source import TableStream
 from drawstring.planning.table_state import TableState, pin
 from drawstring.planning.times import instant_time
 from drawstring.reading import read_task
@@ -197,14 +199,7 @@ class Table:
         Bounds are completion times from table version 8 on and instant times in version 6, as in Hudi. What is
         not given here is taken from the table's options.
         """
-        if not self.config.populate_meta_fields:
-            raise UnsupportedTable(
-                f"Cannot read {self.path} incrementally: hoodie.populate.meta.fields is false, so rows do not say "
-                "which commit wrote them. Read snapshots instead.",
-                condition="INCREMENTAL_WITHOUT_META_FIELDS",
-                operation="incremental",
-                path=self.path,
-            )
+        self._check_incremental("incremental")
         if self.options.incremental_format == "cdc":
             raise UnsupportedTable(
                 f"Cannot read the change data of {self.path}: drawstring returns the latest state of changed rows. "
@@ -213,10 +208,20 @@ class Table:
                 operation="incremental",
                 path=self.path,
             )
-        check_readable(self.config, path=self.path)
         lower = self._begin(self.options.begin if begin is None else begin)
         upper = self._instant(self.options.end if end is None else end, END.key)
         return IncrementalRead(self.state(), read_task, lower, upper, self.options)
+
+    def _check_incremental(self, operation: str) -> None:
+        if not self.config.populate_meta_fields:
+            raise UnsupportedTable(
+                f"Cannot read {self.path} incrementally: hoodie.populate.meta.fields is false, so rows do not say "
+                "which commit wrote them. Read snapshots instead.",
+                condition="INCREMENTAL_WITHOUT_META_FIELDS",
+                operation=operation,
+                path=self.path,
+            )
+        check_readable(self.config, path=self.path)
 
     def _begin(self, moment: Moment | None) -> str:
         if isinstance(moment, str) and moment.strip().lower() == EARLIEST:
@@ -230,6 +235,19 @@ class Table:
                 key=BEGIN.key,
             )
         return found
+
+    def stream(self, options: Mapping[str, Any] | None = None) -> TableStream:
+        """Read the table as a stream: batches of commits, from offsets that a caller keeps.
+
+        Args:
+            options: where to begin, limits, and what to do when files are gone (docs/options.md).
+        """
+        self._check_incremental("stream")
+        return TableStream.begin(self._pin_until, read_task, StreamOptions.of(options), self.options)
+
+    def _pin_until(self, completed_until: str | None) -> TableState:
+        timeline = TimelineReader(self.storage, self.config).load(completed_until=completed_until)
+        return pin(self.storage, self.config, self.options, timeline=timeline)
 
     def asked(self) -> ScanSource:
         """What the options ask for: a snapshot, or a range of commits."""

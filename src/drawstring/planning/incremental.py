@@ -45,6 +45,27 @@ class CommitRange:
         return self.writes[-1][0].requested_time if self.writes else None
 
 
+def writes_in_range(
+    state: TableState, begin: str, end: str | None = None
+) -> tuple[tuple[Instant, CommitMetadata], ...]:
+    """Completed writes after `begin`, up to and including `end`, by requested time, with what they say.
+
+    Bounds are as in `IncrementalRead`. The archive is read when the range reaches before the active timeline.
+    """
+
+    def covers(instant: Instant) -> bool:
+        moment = instant.completion_time or instant.requested_time
+        return moment > begin and (end is None or moment <= end)
+
+    found = {i.requested_time: (i, state.metadata(i)) for i in state.timeline.completed_writes if covers(i)}
+    start = state.timeline.start
+    if start is None or begin < start:
+        for archived in state.history.writes:
+            if covers(archived.instant):
+                found.setdefault(archived.instant.requested_time, (archived.instant, archived.metadata))
+    return tuple(found[time] for time in sorted(found))
+
+
 @dataclass(frozen=True)
 class IncrementalRead:
     """Rows written by commits after `begin`, up to and including `end`.
@@ -62,6 +83,8 @@ class IncrementalRead:
     begin: str
     end: str | None = None
     options: ReadOptions = field(default_factory=ReadOptions)
+    schema_at: str | None = None
+    """The instant whose schema rows have, where it is neither the newest one nor that of `options`."""
 
     def scan(self) -> Scan:
         """Start a scan of all columns and rows, to be refined."""
@@ -75,7 +98,8 @@ class IncrementalRead:
     @cached_property
     def schemas(self) -> TableSchemas:
         """The schemas that files may have."""
-        return TableSchemas(self.state, self.commits.last if self.options.end_schema else None)
+        end = self.commits.last if self.options.end_schema else None
+        return TableSchemas(self.state, self.schema_at or end)
 
     @property
     def reads_newest(self) -> bool:
@@ -101,20 +125,9 @@ class IncrementalRead:
 
     @cached_property
     def commits(self) -> CommitRange:
-        """The writes of the range; the archive is read when the range reaches before the active timeline."""
-        active = self.state.timeline.completed_writes
-        found = {i.requested_time: (i, self.state.metadata(i)) for i in active if self._covers(i)}
-        start = self.state.timeline.start
-        if start is None or self.begin < start:
-            for archived in self.state.history.writes:
-                if self._covers(archived.instant):
-                    found.setdefault(archived.instant.requested_time, (archived.instant, archived.metadata))
-        kept = [time for time in sorted(found) if found[time][1].operation not in self._skipped]
-        return CommitRange(tuple(found[time] for time in kept))
-
-    def _covers(self, instant: Instant) -> bool:
-        moment = instant.completion_time or instant.requested_time
-        return moment > self.begin and (self.end is None or moment <= self.end)
+        """The writes of the range."""
+        found = writes_in_range(self.state, self.begin, self.end)
+        return CommitRange(tuple(write for write in found if write[1].operation not in self._skipped))
 
     def partitions(self) -> Iterable[str]:
         """Partitions that the commits touched."""
@@ -130,7 +143,7 @@ class IncrementalRead:
 
     @cached_property
     def _facts(self) -> TaskFacts:
-        last = None if self._looks_for_all_files and self._has_gone_files else self.commits.last
+        last = None if self._looks_for_all_files and self.gone_files else self.commits.last
         return TaskFacts(self.state, self.schemas, last, self.commits.requested_times)
 
     @cached_property
@@ -147,14 +160,14 @@ class IncrementalRead:
         return {partition: slices for partition, slices in matching.items() if slices}
 
     def _written_slices(self) -> Mapping[str, tuple[FileSlice, ...]]:
-        if self._has_gone_files:
+        if self.gone_files:
             view = self.state.view(None)
             return {partition: view.slices(partition) for partition in view.partitions()}
         return self._slices_in_range
 
     @cached_property
-    def _has_gone_files(self) -> bool:
-        """Whether the newest slices have to be read, because files that the range wrote are gone."""
+    def gone_files(self) -> frozenset[str]:
+        """The files that the range wrote and that are gone, so that the newest slices have to be read."""
         slices = self._slices_in_range.values()
         to_be_read = {file.path for each in slices for found in each for file in found.files}
         gone = self._gone(self._written_paths if self._looks_for_all_files else list(to_be_read))
@@ -162,7 +175,7 @@ class IncrementalRead:
             raise self._lost(min(gone & to_be_read))
         if gone and not self._may_fall_back:
             raise self._cleaned(min(gone))
-        return bool(gone)
+        return frozenset(gone)
 
     @property
     def _looks_for_all_files(self) -> bool:

@@ -43,11 +43,12 @@ class TimelineReader:
         default_factory=dict, repr=False, compare=False
     )
 
-    def load(self) -> Timeline:
-        """List the timeline as it is now."""
-        return Timeline.of(
-            instant for entry in self._entries() if not entry.is_directory and (instant := self._parse(entry))
-        )
+    def load(self, *, completed_until: str | None = None) -> Timeline:
+        """List the timeline as it is now; with a time, what completed after it counts as pending still."""
+        found = (i for entry in self._entries() if not entry.is_directory and (i := self._parse(entry)))
+        if completed_until is None:
+            return Timeline.of(found)
+        return Timeline.of(i for i in found if (i.completion_time or "") <= completed_until)
 
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
         """What a completed write says; completed files never change, so they are kept in memory."""

@@ -1,0 +1,124 @@
+"""One batch of a stream as something that scans read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from drawstring.model.file_group import FileGroupId, FileSlice
+from drawstring.model.read_task import ReadTask
+from drawstring.planning.incremental import IncrementalRead
+from drawstring.planning.scan import Scan
+from drawstring.planning.snapshot import ReadFunction, Snapshot, TaskFacts
+from drawstring.planning.table_schemas import TableSchemas
+from drawstring.planning.table_state import TableState
+
+
+@dataclass(frozen=True)
+class SnapshotRead:
+    """A snapshot of the past whose rows get the schema of the stream."""
+
+    snapshot: Snapshot
+    schemas: TableSchemas
+
+    @property
+    def snapshot_id(self) -> str:
+        """Names what is seen."""
+        return self.snapshot.snapshot_id
+
+    def partitions(self) -> Iterable[str]:
+        """All partitions."""
+        return self.snapshot.partitions()
+
+    def slices(self, partition: str) -> Iterable[FileSlice]:
+        """The slices of one partition."""
+        return self.snapshot.slices(partition)
+
+    def tasks(self, partition: str) -> Sequence[ReadTask]:
+        """The tasks that read them."""
+        return [self._facts.task(found) for found in self.slices(partition)]
+
+    @cached_property
+    def _facts(self) -> TaskFacts:
+        return TaskFacts(self.snapshot.state, self.schemas)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A range of commits, or a snapshot; with `groups` only these file groups of it."""
+
+    source: IncrementalRead | SnapshotRead
+    groups: frozenset[FileGroupId] | None = None
+
+    def partitions(self) -> Iterable[str]:
+        """Partitions that may hold rows."""
+        if self.groups is None:
+            return self.source.partitions()
+        return {group.partition_path for group in self.groups}
+
+    def slices(self, partition: str) -> list[FileSlice]:
+        """The slices to read of one partition."""
+        return [found for found in self.source.slices(partition) if self._takes(found)]
+
+    def tasks(self, partition: str) -> list[ReadTask]:
+        """The tasks that read them."""
+        return [task for task in self.source.tasks(partition) if self._takes(task.slice)]
+
+    def _takes(self, found: FileSlice) -> bool:
+        return self.groups is None or found.group in self.groups
+
+    @property
+    def name(self) -> str:
+        """Names what is seen."""
+        groups = sorted(f"{g.partition_path}/{g.file_id}" for g in self.groups or ())
+        return f"{self.source.snapshot_id}:{','.join(groups)}"
+
+
+@dataclass(frozen=True)
+class StreamBatch:
+    """The rows of one batch."""
+
+    state: TableState
+    read: ReadFunction
+    parts: tuple[Part, ...]
+    schema_at: str | None = None
+
+    def scan(self) -> Scan:
+        """Start a scan of all columns and rows, to be refined."""
+        return Scan(self)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The schema that the query began with."""
+        return TableSchemas(self.state, self.schema_at).table_schema
+
+    @property
+    def reads_newest(self) -> bool:
+        """A batch reads files that may since have been replaced."""
+        return False
+
+    @property
+    def snapshot_id(self) -> str:
+        """Names what is seen."""
+        return "+".join(part.name for part in self.parts) or f"{self.state.timeline.fingerprint}:nothing"
+
+    @property
+    def lost_files(self) -> int:
+        """How many files that the batch should read are gone."""
+        ranges = (part.source for part in self.parts if isinstance(part.source, IncrementalRead))
+        return sum(len(found.gone_files) for found in ranges)
+
+    def partitions(self) -> Iterable[str]:
+        """Partitions that may hold rows."""
+        return sorted({partition for part in self.parts for partition in part.partitions()})
+
+    def slices(self, partition: str) -> Iterable[FileSlice]:
+        """The slices to read of one partition."""
+        return [found for part in self.parts for found in part.slices(partition)]
+
+    def tasks(self, partition: str) -> Sequence[ReadTask]:
+        """The tasks that read them."""
+        return [task for part in self.parts for task in part.tasks(partition)]

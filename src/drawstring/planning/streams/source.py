@@ -1,0 +1,375 @@
+"""A table as a stream: where reading begins, what the next batch takes, and how far behind a query is."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from drawstring.config.read_options import ReadOptions
+from drawstring.config.stream_options import (
+    EARLIEST,
+    FAIL_ON_DATA_LOSS,
+    KEEP_SCHEMA,
+    LATEST,
+    SNAPSHOT_FIRST,
+    START_OFFSET,
+    StreamLimits,
+    StreamOptions,
+)
+from drawstring.errors import IncompatibleSchema, InvalidInput
+from drawstring.model.commit_metadata import SERVICE_OPERATIONS, CommitMetadata, WriteStat
+from drawstring.model.file_group import FileGroupId, FileSlice
+from drawstring.model.instant import WRITE_ACTIONS, Action, Instant
+from drawstring.planning.incremental import IncrementalRead, writes_in_range
+from drawstring.planning.snapshot import ReadFunction, Snapshot
+from drawstring.planning.streams.admission import (
+    Amount,
+    StreamCommit,
+    count_that_fits,
+    next_offset,
+    remaining,
+    total,
+    waits,
+)
+from drawstring.planning.streams.batch import Part, SnapshotRead, StreamBatch
+from drawstring.planning.streams.offsets import BEFORE_ALL, StreamOffset
+from drawstring.planning.table_schemas import TableSchemas
+from drawstring.planning.table_state import TableState
+from drawstring.planning.times import instant_time
+from drawstring.timeline.commit_metadata import parse_record
+
+Pin = Callable[[str | None], TableState]
+"""Looks at the table: as it is now, or as it was when nothing later than a time had completed."""
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """What a query has not delivered yet; `seconds` since the oldest of it was committed."""
+
+    commits: int = 0
+    amount: Amount = field(default_factory=Amount)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class TableStream:
+    """One table read as a stream.
+
+    1. Commits come in the order of their completion times, in version 6 of their instant times; there a write that is
+       still pending holds back what was begun after it, which would otherwise be passed over.
+    2. A batch returns the rows that its commits wrote, in their newest version among these commits: the incremental
+       read of the range. A commit that is larger than a limit is divided by file groups.
+    3. Table services, rollbacks and deleted partitions yield no rows.
+    4. `schema` is that of the table when the query began, and of all batches; `schema_at` the newest write then.
+    """
+
+    pin: Pin
+    read: ReadFunction
+    options: StreamOptions
+    read_options: ReadOptions
+    schema: pa.Schema
+    schema_at: str | None = None
+
+    @classmethod
+    def begin(
+        cls, pin: Pin, read: ReadFunction, options: StreamOptions, read_options: ReadOptions
+    ) -> TableStream:
+        """Begin with the schema that the table has now."""
+        state = pin(None)
+        writes = state.timeline.completed_writes
+        schema = TableSchemas(state, None).table_schema
+        return cls(pin, read, options, read_options, schema, writes[-1].requested_time if writes else None)
+
+    def initial_offset(self) -> StreamOffset:
+        """Where a query without a checkpoint begins."""
+        start = self.options.start
+        if start.lower() == EARLIEST:
+            return StreamOffset()
+        state = self.pin(None)
+        if start.lower() in (LATEST, SNAPSHOT_FIRST):
+            newest = _newest(state)
+            is_snapshot = start.lower() == SNAPSHOT_FIRST and newest != BEFORE_ALL
+            return StreamOffset(snapshot=newest) if is_snapshot else StreamOffset(newest)
+        zone = state.config.timezone
+        return StreamOffset(instant_time(start, timezone=zone, whole_second=True, called=START_OFFSET.key))
+
+    def next_offset(
+        self,
+        start: StreamOffset,
+        *,
+        limited: bool = True,
+        waited_ms: float | None = None,
+        until: StreamOffset | None = None,
+    ) -> StreamOffset:
+        """Where the next batch ends; `start` when there is none.
+
+        Args:
+            start: where it begins.
+            limited: whether the upper limits count.
+            waited_ms: how long ago the last batch was; None where a batch is not put off for want of rows.
+            until: the offset beyond which nothing is taken.
+        """
+        limits = self.options.limits if limited else self.options.limits.unlimited
+        if start.snapshot is not None:
+            return self._next_of_snapshot(start, limits)
+        commits = self._commits(self.pin(None), start)
+        if until is not None:
+            commits = [commit for commit in commits if commit.time <= until.time]
+        available = total(commit.amount for commit in remaining(commits, start))
+        if waited_ms is not None and waits(available, limits, waited_ms=waited_ms):
+            return start
+        return next_offset(commits, start, limits)
+
+    def newest_offset(self) -> StreamOffset:
+        """Everything that is there now: where a query ends that takes what is available."""
+        return StreamOffset(_newest(self.pin(None)))
+
+    def batch(self, start: StreamOffset, end: StreamOffset) -> StreamBatch:
+        """The rows between two offsets.
+
+        Raises:
+            InvalidInput: a cleaner took files of it (`STREAM_DATA_LOST`), or the table has forgotten the commits of
+                `start` (`STREAM_INSTANTS_LOST`).
+            IncompatibleSchema: the table has got other columns since the query began (`STREAM_SCHEMA_CHANGED`).
+        """
+        state = self.pin(None)
+        self._check_schema(state)
+        if start.snapshot is not None:
+            return self._batch_of_snapshot(state, start, end)
+        commits = self._commits(state, start)
+        self._check_known(state, start, commits)
+        batch = StreamBatch(state, self.read, tuple(self._parts(state, commits, start, end)), self.schema_at)
+        self._check_present(batch, commits, start)
+        return batch
+
+    def backlog(self, position: StreamOffset) -> Backlog:
+        """How far behind the table a query is that has delivered everything up to `position`."""
+        state = self.pin(None)
+        if position.snapshot is not None:
+            amount = total(self._amounts_of_snapshot(position)[position.done :])
+            return Backlog(1, amount, _seconds_since(position.snapshot, state.config.timezone))
+        left = [c for c in remaining(self._commits(state, position), position) if c.groups]
+        seconds = _seconds_since(left[0].time, state.config.timezone) if left else 0.0
+        return Backlog(len(left), total(c.amount for c in left), seconds)
+
+    def _commits(self, state: TableState, start: StreamOffset) -> list[StreamCommit]:
+        """The commits after an offset, from the timeline alone."""
+        held_back_from = _first_pending_write(state)
+        found = [
+            _commit_of(instant, metadata)
+            for instant, metadata in writes_in_range(state, start.time)
+            if held_back_from is None or instant.requested_time < held_back_from
+        ]
+        return sorted(found, key=lambda commit: commit.time)
+
+    def _parts(
+        self, state: TableState, commits: Sequence[StreamCommit], start: StreamOffset, end: StreamOffset
+    ) -> list[Part]:
+        by_time = {commit.requested_time: commit for commit in commits}
+        begun, divided = by_time.get(start.commit or ""), by_time.get(end.commit or "")
+        if divided is not None and divided == begun:
+            return [self._piece(state, divided, start.time, start.done, end.done)]
+        parts, whole_from = [], start.time
+        if begun is not None:
+            parts.append(self._piece(state, begun, start.time, start.done, None))
+            whole_from = begun.time
+        parts += self._whole(state, commits, whole_from, end.time)
+        if divided is not None:
+            parts.append(self._piece(state, divided, end.time, 0, end.done))
+        return parts
+
+    def _piece(
+        self, state: TableState, commit: StreamCommit, begin: str, first: int, last: int | None
+    ) -> Part:
+        groups = frozenset(group for group, _ in commit.groups[first:last])
+        return Part(self._range(state, begin, commit.time), groups)
+
+    def _whole(self, state: TableState, commits: Sequence[StreamCommit], begin: str, end: str) -> list[Part]:
+        """The range of whole commits; services before its first write have nothing of it to rewrite."""
+        inside = [commit for commit in commits if begin < commit.time <= end]
+        first = next((index for index, commit in enumerate(inside) if commit.groups), None)
+        if first is None:
+            return []
+        return [Part(self._range(state, inside[first - 1].time if first else begin, end))]
+
+    def _range(self, state: TableState, begin: str, end: str) -> IncrementalRead:
+        options = replace(self.read_options, full_scan_fallback=not self.options.fail_on_data_loss)
+        return IncrementalRead(state, self.read, begin, end, options, self.schema_at)
+
+    def _next_of_snapshot(self, start: StreamOffset, limits: StreamLimits) -> StreamOffset:
+        left = self._amounts_of_snapshot(start)[start.done :]
+        count = count_that_fits(left, limits)
+        if count < len(left):
+            return replace(start, done=start.done + count)
+        return StreamOffset(start.snapshot or BEFORE_ALL)
+
+    def _slices_of_snapshot(self, offset: StreamOffset) -> list[FileSlice]:
+        snapshot = Snapshot(self.pin(offset.snapshot), self.read)
+        return [found for partition in sorted(snapshot.partitions()) for found in snapshot.slices(partition)]
+
+    def _amounts_of_snapshot(self, offset: StreamOffset) -> list[Amount]:
+        rows = _rows_by_path(self.pin(offset.snapshot))
+        slices = self._slices_of_snapshot(offset)
+        return [Amount(len(s.files), s.size, sum(rows[file.path] for file in s.files)) for s in slices]
+
+    def _batch_of_snapshot(self, state: TableState, start: StreamOffset, end: StreamOffset) -> StreamBatch:
+        last = end.done if end.snapshot is not None else None
+        groups = frozenset(found.group for found in self._slices_of_snapshot(start)[start.done : last])
+        schemas = TableSchemas(state, self.schema_at)
+        parts = [Part(SnapshotRead(Snapshot(self.pin(start.snapshot), self.read), schemas), groups)]
+        if end.snapshot is None:
+            after = StreamOffset(start.snapshot or BEFORE_ALL)
+            parts += self._parts(state, self._commits(state, after), after, end)
+        return StreamBatch(state, self.read, tuple(parts), self.schema_at)
+
+    def _check_schema(self, state: TableState) -> None:
+        if self.options.keep_schema:
+            return
+        before, now = self.schema, TableSchemas(state, None).table_schema
+        if before.equals(now):
+            return
+        added = [name for name in now.names if name not in before.names]
+        gone = [name for name in before.names if name not in now.names]
+        changed = [n for n in before.names if n in now.names and before.field(n).type != now.field(n).type]
+        raise IncompatibleSchema(
+            f"The table {state.storage.root} has got another schema since this query began (added: {added}, removed: "
+            f"{gone}, of another type: {changed}). Start the query again from its checkpoint: it goes on where it "
+            f"stands, with the new columns. {KEEP_SCHEMA.key}=true goes on with the old ones.",
+            condition="STREAM_SCHEMA_CHANGED",
+            path=state.storage.root,
+            added=added,
+            removed=gone,
+            changed=changed,
+        )
+
+    def _check_known(self, state: TableState, start: StreamOffset, commits: Sequence[StreamCommit]) -> None:
+        """Miss the commits that the checkpoint tells of: what came after them may be gone with them."""
+        if start.time == BEFORE_ALL or start == _given_start(self.options, state) or not commits:
+            return
+        if not self.options.fail_on_data_loss or not _all_are_after(state, start.time):
+            return
+        raise InvalidInput(
+            f"The checkpoint says that this query has read {state.storage.root} up to {start.time}, but the table's "
+            f"timeline and archive begin with {commits[0].time}. {_behind(commits)} The table was made anew, or its "
+            f"archive deleted. Start with a new checkpoint folder, or set {FAIL_ON_DATA_LOSS.key}=false to go on with "
+            "the commits that are known.",
+            condition="STREAM_INSTANTS_LOST",
+            path=state.storage.root,
+            offset=start.time,
+            first=commits[0].time,
+        )
+
+    def _check_present(
+        self, batch: StreamBatch, commits: Sequence[StreamCommit], start: StreamOffset
+    ) -> None:
+        try:
+            _ = batch.lost_files
+        except InvalidInput as error:
+            if error.condition != "RANGE_WAS_CLEANED":
+                raise
+            path = error.fields["path"]
+            raise InvalidInput(
+                f"A cleaner took {path} from {batch.state.storage.root} before this query had read it. "
+                f"{_behind(commits)} Let the cleaner keep more commits (hoodie.clean.commits.retained) and raise the "
+                f"query's limits, or set {FAIL_ON_DATA_LOSS.key}=false: it then reads what the newest files hold of "
+                "these commits, and rows that were deleted since are missing.",
+                condition="STREAM_DATA_LOST",
+                path=path,
+                offset=start.time,
+                commits_behind=sum(bool(commit.groups) for commit in commits),
+            ) from error
+
+
+def _behind(commits: Sequence[StreamCommit]) -> str:
+    count = sum(bool(commit.groups) for commit in commits)
+    return f"The query is {count} commits behind, the oldest of them of {commits[0].time}."
+
+
+def _commit_of(instant: Instant, metadata: CommitMetadata) -> StreamCommit:
+    time = instant.completion_time or instant.requested_time
+    if metadata.operation in SERVICE_OPERATIONS:
+        return StreamCommit(instant.requested_time, time)
+    amounts: dict[FileGroupId, Amount] = defaultdict(Amount)
+    for stat in metadata.stats:
+        group = FileGroupId(stat.partition_path, stat.file_id)
+        amounts[group] = amounts[group] + Amount(1, stat.file_size, _rows_of(stat))
+    ordered = sorted(amounts.items(), key=lambda item: (item[0].partition_path, item[0].file_id))
+    return StreamCommit(instant.requested_time, time, tuple(ordered))
+
+
+def _rows_of(stat: WriteStat) -> int:
+    """Rows that the commit itself wrote; a rewritten base file counts the others among its writes too."""
+    changed = stat.num_inserts + stat.num_updates
+    is_new = stat.prev_commit in ("", "null") and not stat.num_deletes
+    return stat.num_writes if is_new and not changed else changed
+
+
+def _rows_by_path(state: TableState) -> Mapping[str, int]:
+    """How many rows commits say they wrote into each file; the file of a commit that is forgotten counts none."""
+    rows: dict[str, int] = defaultdict(int)
+    for _, metadata in writes_in_range(state, BEFORE_ALL):
+        for stat in metadata.stats:
+            is_log = stat.name.startswith(".")
+            rows[stat.path] = stat.num_writes + (rows[stat.path] if is_log else 0)
+    return rows
+
+
+def _newest(state: TableState) -> str:
+    """When the newest commit that may be delivered completed."""
+    held_back_from = _first_pending_write(state)
+    writes = state.timeline.completed_writes
+    ready = (i for i in writes if held_back_from is None or i.requested_time < held_back_from)
+    return max((i.completion_time or i.requested_time for i in ready), default=BEFORE_ALL)
+
+
+def _given_start(options: StreamOptions, state: TableState) -> StreamOffset | None:
+    if options.start.lower() in (EARLIEST, LATEST, SNAPSHOT_FIRST):
+        return None
+    zone = state.config.timezone
+    return StreamOffset(
+        instant_time(options.start, timezone=zone, whole_second=True, called=START_OFFSET.key)
+    )
+
+
+def _all_are_after(state: TableState, time: str) -> bool:
+    """Whether the table knows no write that completed by then; the archive is read only if it may tell."""
+
+    def is_after(instant: Instant) -> bool:
+        return (instant.completion_time or instant.requested_time) > time
+
+    if not all(map(is_after, state.timeline.completed_writes)):
+        return False
+    return all(is_after(write.instant) for write in state.history.writes)
+
+
+def _first_pending_write(state: TableState) -> str | None:
+    """Version 6 orders commits by when they began, so one that has not ended yet may still come before others."""
+    if state.config.layout >= 2:
+        return None
+    writes = (i for i in state.timeline.pending if i.action in WRITE_ACTIONS)
+    return next((i.requested_time for i in writes if not _is_clustering(state, i)), None)
+
+
+def _is_clustering(state: TableState, instant: Instant) -> bool:
+    if instant.action is not Action.REPLACECOMMIT:
+        return False
+    name = f"{instant.requested_time}.{Action.REPLACECOMMIT.value}.requested"
+    path = f"{state.config.timeline_directory}/{name}"
+    try:
+        plan: Mapping[str, object] = parse_record(state.storage.read(path), source=path) or {}
+    except FileNotFoundError:
+        return False
+    return bool(plan.get("clusteringPlan")) or plan.get("operationType") == "CLUSTER"
+
+
+def _seconds_since(time: str, timezone: str) -> float:
+    try:
+        moment = dt.datetime.strptime(time[:14], "%Y%m%d%H%M%S")
+    except ValueError:
+        return 0.0
+    now = dt.datetime.now(dt.timezone.utc).replace(tzinfo=None) if timezone == "UTC" else dt.datetime.now()
+    return max(0.0, (now - moment).total_seconds())
