@@ -20,7 +20,7 @@ from drawstring.write.keys import (
     check_partition_path,
     derive_paths,
 )
-from drawstring.write.lock import table_lock
+from drawstring.write.locks import table_lock
 from drawstring.write.twins import partition_twins, warn_of_twins
 
 LEAVING = ["..", "../x", "a/../../x", "/etc/passwd", "//host/share", "a\0b"]

@@ -19,7 +19,7 @@ _FAILED_WRITES = (EAGER, LAZY, NEVER)
 SIMPLE_SCHEMA_STRATEGY, RECONCILE_SCHEMAS = "simple", "reconcile"
 _SCHEMA_STRATEGIES = (SIMPLE_SCHEMA_STRATEGY, RECONCILE_SCHEMAS)
 
-LOCK_PROVIDERS = ("FileSystemBasedLockProvider", "InProcessLockProvider")
+LOCK_PROVIDERS = ("FileSystemBasedLockProvider", "InProcessLockProvider", "StorageBasedLockProvider")
 """Lock providers that are honoured, by simple class name; every other one is refused."""
 
 _LOCK_PREFIX = "hoodie.write.lock."

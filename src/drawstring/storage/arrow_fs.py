@@ -77,6 +77,10 @@ class ArrowStorage:
         """Raise `UnsupportedTable`: pyarrow has no conditional put, so two writers could both believe they won."""
         raise no_atomic_create(self._uri)
 
+    def replace_if(self, path: str, expected: bytes | None, content: bytes | None) -> bool:
+        """Raise `UnsupportedTable`: pyarrow has no conditional put."""
+        raise no_atomic_create(self._uri)
+
     def write(self, path: str, content: bytes) -> None:
         """Create or replace a file; parents are made."""
         filesystem = self._connection[0]

@@ -77,6 +77,15 @@ class Storage(Protocol):
         """Create a file atomically with its content; False, and nothing written, when it exists."""
         ...
 
+    def replace_if(self, path: str, expected: bytes | None, content: bytes | None) -> bool:
+        """Replace a file only if it holds exactly `expected`; False, and nothing changed, when it does not.
+
+        None stands for no file: as `expected` the file is created, as `content` it is deleted. The change is atomic
+        but need not survive a power cut: it is for locks, which nobody holds after one. Raises `UnsupportedTable`
+        where the store has no conditional put.
+        """
+        ...
+
     def write(self, path: str, content: bytes) -> None:
         """Create or replace a file; parents are made."""
         ...

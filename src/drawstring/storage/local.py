@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
+from drawstring.storage import local_swap
 from drawstring.storage.base import FileInfo, inside, outside
 
 
@@ -95,6 +96,17 @@ class LocalStorage:
             os.unlink(temporary)
         _drop_checksum(local)
         return True
+
+    def replace_if(self, path: str, expected: bytes | None, content: bytes | None) -> bool:
+        """Replace a file only if it holds exactly `expected`; None stands for no file. Nothing is synced."""
+        local = self._writable(path)
+        if expected is not None:
+            done = local_swap.swap(local, expected, content)
+        else:
+            done = content is not None and local_swap.create(local, content)
+        if done:
+            _drop_checksum(local)
+        return done
 
     def write(self, path: str, content: bytes) -> None:
         """Create or replace a file; parents are made."""

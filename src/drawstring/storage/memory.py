@@ -82,6 +82,18 @@ class MemoryStorage:
             self._files[path] = (bytes(content), int(time.time() * 1000))
             return True
 
+    def replace_if(self, path: str, expected: bytes | None, content: bytes | None) -> bool:
+        """Replace a file only if it holds exactly `expected`; None stands for no file."""
+        with _LOCK:
+            found = self._files.get(path)
+            if (found[0] if found else None) != expected:
+                return False
+            if content is not None:
+                self._files[path] = (bytes(content), int(time.time() * 1000))
+            else:
+                self._files.pop(path, None)
+            return True
+
     def write(self, path: str, content: bytes) -> None:
         """Create or replace a file."""
         with _LOCK:

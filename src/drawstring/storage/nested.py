@@ -50,6 +50,10 @@ class NestedStorage:
         """Create a file atomically; False when it exists."""
         return self.parent.create_if_absent(self._path(path), content)
 
+    def replace_if(self, path: str, expected: bytes | None, content: bytes | None) -> bool:
+        """Replace a file only if it holds exactly `expected`."""
+        return self.parent.replace_if(self._path(path), expected, content)
+
     def write(self, path: str, content: bytes) -> None:
         """Create or replace a file."""
         self.parent.write(self._path(path), content)

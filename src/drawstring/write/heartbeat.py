@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from drawstring.storage.base import Storage
 from drawstring.write.clock import Clock
-from drawstring.write.lock import Owner
+from drawstring.write.locks import Owner
 
 DIRECTORY = ".hoodie/.heartbeat"
 INTERVAL_SECONDS = 30.0

@@ -11,7 +11,7 @@ from drawstring.view.listing import METAFILE
 from drawstring.write.clock import Clock, newest_time, next_time, system_clock
 from drawstring.write.commit_encoding import encode_rollback, encode_rollback_plan
 from drawstring.write.heartbeat import DIRECTORY as HEARTBEATS
-from drawstring.write.lock import table_lock
+from drawstring.write.locks import table_lock
 from drawstring.write.markers import Markers
 from drawstring.write.table_state import TableState
 

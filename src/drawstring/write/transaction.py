@@ -21,7 +21,7 @@ from drawstring.view.listing import METAFILE
 from drawstring.write.clock import Clock, newest_time, next_time, system_clock
 from drawstring.write.commit_encoding import encode_commit, encode_inflight, encode_requested_replace
 from drawstring.write.heartbeat import Heartbeat, is_abandoned
-from drawstring.write.lock import table_lock
+from drawstring.write.locks import table_lock
 from drawstring.write.markers import Markers
 from drawstring.write.rollback import delete_files, drop_instant, roll_back
 from drawstring.write.support import check_writable

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow.fs as pafs
 import pytest
@@ -37,11 +38,43 @@ def test_create_if_absent_keeps_the_first_content(storage):
     assert [entry.name for entry in storage.list("t")] == ["x"]
 
 
+@pytest.mark.parametrize("storage", ["local", "memory", "nested"], indirect=True)
+def test_replace_if_changes_only_what_is_as_expected(storage):
+    assert not storage.replace_if("t/x", b"a", b"b")
+    assert not storage.replace_if("t/x", b"a", None)
+    assert storage.replace_if("t/x", None, b"a")
+    assert not storage.replace_if("t/x", None, b"b")
+    assert not storage.replace_if("t/x", b"b", b"c")
+    assert not storage.replace_if("t/x", b"", None)
+    assert storage.read("t/x") == b"a"
+    assert storage.replace_if("t/x", b"a", b"")
+    assert storage.read("t/x") == b""
+    assert storage.replace_if("t/x", b"", b"")
+    assert storage.replace_if("t/x", b"", None)
+    assert not storage.exists("t/x")
+
+
+@pytest.mark.parametrize("storage", ["local", "memory", "nested"], indirect=True)
+def test_replace_if_lets_one_of_many_threads_through(storage):
+    storage.replace_if("x", None, b"0")
+    with ThreadPoolExecutor(8) as pool:
+        for turn in range(20):
+            tries = [pool.submit(storage.replace_if, "x", b"%d" % turn, b"%d" % (turn + 1)) for _ in range(8)]
+            assert sum(done.result() for done in tries) == 1
+
+
+def test_replace_if_refuses_paths_outside_the_table(tmp_path):
+    with pytest.raises(InvalidInput):
+        LocalStorage(str(tmp_path / "table")).replace_if("../x", None, b"")
+
+
 def test_stores_without_atomic_creation_refuse_to_pretend(tmp_path):
     storage = ArrowStorage("s3://bucket/table")
     storage.__dict__["_connection"] = (pafs.LocalFileSystem(), str(tmp_path))
     with pytest.raises(UnsupportedTable, match="s3://bucket/table") as caught:
         storage.create_if_absent("x", b"")
+    with pytest.raises(UnsupportedTable, match="s3://bucket/table"):
+        storage.replace_if("x", None, b"")
     assert caught.value.condition == "WRITE_STORAGE"
     assert not list(tmp_path.iterdir())
 

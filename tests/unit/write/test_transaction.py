@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 
 import pytest
 from conftest_write import metadata_of, paths_of, stage_file
@@ -9,7 +10,7 @@ from conftest_write import metadata_of, paths_of, stage_file
 from drawstring.errors import CommitConflict, UnsupportedTable
 from drawstring.model.instant import Action
 from drawstring.storage import LocalStorage
-from drawstring.write.lock import LOCK, Owner
+from drawstring.write.locks import LOCK, Owner
 from drawstring.write.rollback import rollback_pending
 from drawstring.write.table_state import TableState
 from drawstring.write.transaction import Committed, Conflicted, OutcomeUnknown, Transaction
@@ -159,7 +160,7 @@ def test_write_of_a_dead_process_is_rolled_back_by_the_next_writer(table):
 
 
 def test_lock_of_a_dead_process_is_taken_over_but_a_foreign_one_is_not(table):
-    table.create_if_absent(LOCK, Owner(Owner.me().host, 2**22 + 1, "1", "t").to_bytes())
+    table.create_if_absent(LOCK, replace(Owner.me(), pid=2**22 + 1).to_bytes())
     assert isinstance(commit_one(table)[1], Committed)
     table.create_if_absent(LOCK, b"")
     with pytest.raises(CommitConflict, match="locked by another writer"):
@@ -219,6 +220,9 @@ class FlakyStorage(LocalStorage):
     def create_if_absent(self, path, content):
         return self._step(lambda: LocalStorage.create_if_absent(self, path, content))
 
+    def replace_if(self, path, expected, content):
+        return self._step(lambda: LocalStorage.replace_if(self, path, expected, content))
+
     def write(self, path, content):
         return self._step(lambda: LocalStorage.write(self, path, content))
 
@@ -248,7 +252,7 @@ def _as_if_the_writer_had_died(storage) -> None:
     for instant in TableState.load(storage).timeline.pending:
         path = f".hoodie/.heartbeat/{instant.requested_time}"
         assert storage.exists(path)
-        storage.write(path, Owner(Owner.me().host, -1, "gone", "t").to_bytes())
+        storage.write(path, replace(Owner.me(), pid=-1).to_bytes())
 
 
 def _visible(storage) -> set[str]:

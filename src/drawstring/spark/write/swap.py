@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from drawstring.storage import LocalStorage, Storage
-from drawstring.write.lock import table_lock
+from drawstring.write.locks import table_lock
 from drawstring.write.transaction import refuse_if_being_written
 
 R = TypeVar("R")

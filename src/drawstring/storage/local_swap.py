@@ -1,0 +1,152 @@
+"""Compare-and-swap of one small local file, for locks.
+
+Creating is a hard link, which fails where the name is taken. Replacing and deleting compare first, and hold the
+kernel's lock of the directory (`flock`) meanwhile: the kernel drops it when its process dies, so that nobody who is
+killed half-way is in the way of the next. Nothing is synced to disk: after a power cut no process holds a lock.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None  # type: ignore[assignment]
+
+_GUARD_SECONDS = 10.0
+_NO_UNNAMED_FILES = frozenset(
+    {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.EXDEV, errno.EPERM}
+)
+
+
+def create(path: str, content: bytes) -> bool:
+    """Create a file with its content in one step; False when there is one."""
+    try:
+        return _link_unnamed(path, content) if hasattr(os, "O_TMPFILE") else _link_named(path, content)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return _link_named(path, content)
+
+
+def swap(path: str, expected: bytes, content: bytes | None) -> bool:
+    """Replace a file that holds exactly `expected`, or delete it when `content` is None; False when it holds else.
+
+    Raises TimeoutError when another process keeps the directory's lock, which none does for longer than it takes to
+    write a few bytes unless it is stopped.
+    """
+    directory, name = os.path.split(path)
+    with _guard(directory):
+        if _read(path) != expected:
+            return False
+        if content is None:
+            os.unlink(path)
+            return True
+        if content == expected:
+            # Renewed: only its time changes, which costs far less than a new file.
+            os.utime(path)
+            return True
+        # One name for all: only the holder of the guard writes it, and what a killed one left is overwritten.
+        beside = f"{directory}/.{name}.swap"
+        with open(beside, "wb", buffering=0) as file:
+            file.write(content)
+        os.replace(beside, path)
+        return True
+
+
+def _link_unnamed(path: str, content: bytes) -> bool:
+    """Create by a file that has no name until it is whole: a process killed in between leaves nothing."""
+    try:
+        descriptor = os.open(os.path.dirname(path), os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        if error.errno in _NO_UNNAMED_FILES and os.path.isdir(os.path.dirname(path)):
+            return _link_named(path, content)
+        raise
+    try:
+        os.write(descriptor, content)
+        # With a directory descriptor Python calls linkat, which alone follows the link in /proc.
+        os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno in _NO_UNNAMED_FILES:
+            return _link_named(path, content)
+        raise
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _link_named(path: str, content: bytes) -> bool:
+    beside = f"{os.path.dirname(path)}/.{uuid.uuid4().hex}.tmp"
+    with open(beside, "xb", buffering=0) as file:
+        file.write(content)
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(beside)
+    return True
+
+
+def _read(path: str) -> bytes | None:
+    with suppress(FileNotFoundError), open(path, "rb", buffering=0) as file:
+        return file.read()
+    return None
+
+
+@contextmanager
+def _guard(directory: str) -> Iterator[None]:
+    if fcntl is None:  # pragma: no cover - Windows
+        raise OSError(errno.ENOTSUP, "This system has no flock, which locks need", directory)
+    try:
+        descriptor = _locked(directory)
+    except FileNotFoundError:
+        # Without its directory there is no file to compare.
+        yield
+        return
+    try:
+        yield
+    finally:
+        # Said aloud: a process forked meanwhile shares the descriptor, and closing ours alone would not unlock.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
+
+
+def _locked(directory: str) -> int:
+    """Open the directory, or a file in it where only files that are open for writing can be locked, and lock it."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return _flock(descriptor, directory)
+    except TimeoutError:
+        raise
+    except OSError:
+        return _flock(os.open(f"{directory}/.guard", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), directory)
+
+
+def _flock(descriptor: int, directory: str) -> int:
+    deadline = time.monotonic() + _GUARD_SECONDS
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return descriptor
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise _guard_kept(directory) from None
+                time.sleep(0.0005)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _guard_kept(directory: str) -> TimeoutError:
+    return TimeoutError(
+        errno.ETIMEDOUT, "Another process keeps the directory's lock; is it stopped?", directory
+    )
