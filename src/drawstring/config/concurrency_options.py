@@ -22,6 +22,7 @@ _SCHEMA_STRATEGIES = (SIMPLE_SCHEMA_STRATEGY, RECONCILE_SCHEMAS)
 LOCK_PROVIDERS = ("FileSystemBasedLockProvider", "InProcessLockProvider", "StorageBasedLockProvider")
 """Lock providers that are honoured, by simple class name; every other one is refused."""
 
+_PROVIDER_PACKAGE = "org.apache.hudi.client.transaction.lock."
 _LOCK_PREFIX = "hoodie.write.lock."
 
 MODE = Option(
@@ -163,7 +164,7 @@ def _lock_provider(*layers: Mapping[str, Any] | None) -> str | None:
     found = LOCK_PROVIDER.find(*layers)
     if not found:
         return None
-    simple = found.strip().rpartition(".")[2]
+    simple = found.strip().removeprefix(_PROVIDER_PACKAGE)
     if simple not in LOCK_PROVIDERS:
         raise not_supported(
             LOCK_PROVIDER.key,

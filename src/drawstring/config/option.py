@@ -68,6 +68,15 @@ class Option(Generic[T]):
             ) from error
 
 
+def lowered(layer: Mapping[str, Any] | None) -> dict[str, str]:
+    """A layer by keys in lower case and with values as text: Spark and Hudi take keys in any case."""
+    return {
+        str(key).lower(): str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in (layer or {}).items()
+        if value is not None
+    }
+
+
 def not_supported(key: str, value: str, reason: str, *, allowed: Sequence[str] = ()) -> InvalidOption:
     """The error for a value that Hudi knows and drawstring does not do; `reason` continues the sentence."""
     instead = f" Expected {' or '.join(allowed)}." if allowed else ""

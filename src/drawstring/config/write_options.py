@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
-from drawstring.config import concurrency_options
+from drawstring.config import concurrency_options, read_options, sql_write_options, stream_options
 from drawstring.config.concurrency_options import ConcurrencyOptions
+from drawstring.config.hudi_keys import HudiKeys
 from drawstring.config.option import (
     Option,
     boolean,
     integer,
+    lowered,
     names,
     not_negative,
     not_supported,
@@ -20,6 +23,7 @@ from drawstring.config.option import (
     text,
 )
 from drawstring.config.table_config import COPY_ON_WRITE, MERGE_ON_READ
+from drawstring.config.unknown_keys import warn_of_unknown
 
 BULK_INSERT = "bulk_insert"
 INSERT = "insert"
@@ -47,7 +51,19 @@ SORT_MODES = (
 )
 CODECS = ("zstd", "snappy", "gzip", "uncompressed", "lz4_raw", "brotli")
 MERGE_MODES = ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")
-INDEX_TYPES = ("SIMPLE", "BLOOM", "INMEMORY")
+INDEX_TYPES = ("SIMPLE", "INMEMORY")
+_NO_METADATA_TABLE = "the index is part of the metadata table, which drawstring does not write"
+OTHER_INDEX_TYPES = {
+    "BLOOM": "base files get no bloom filters, without which Hudi's next writer fails",
+    "GLOBAL_BLOOM": "base files get no bloom filters, without which Hudi's next writer fails",
+    "GLOBAL_SIMPLE": "keys are looked for in the partition of the row only",
+    "BUCKET": "file groups are not laid out as buckets",
+    "RECORD_INDEX": _NO_METADATA_TABLE,
+    "GLOBAL_RECORD_LEVEL_INDEX": _NO_METADATA_TABLE,
+    "RECORD_LEVEL_INDEX": _NO_METADATA_TABLE,
+    "FLINK_STATE": "only Flink keeps that index",
+}
+"""Kinds of index that are refused, and why."""
 
 _GENERATOR_CLASSES = {
     "SimpleKeyGenerator": "SIMPLE",
@@ -136,19 +152,6 @@ URL_ENCODE: Option[bool | None] = Option(
     "Special characters in partition values are escaped. False by default.",
     allowed=("true", "false"),
 )
-DROP_PARTITION_COLUMNS = _flag(
-    "hoodie.datasource.write.drop.partition.columns",
-    False,
-    "Leave partition columns out of the files. Only false is supported.",
-)
-POPULATE_META_FIELDS = _flag(
-    "hoodie.populate.meta.fields", True, "Fill Hudi's five columns. Only true is supported."
-)
-CONSISTENT_TIMESTAMPS = _flag(
-    "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
-    False,
-    "Write timestamps into keys and paths as text instead of microseconds. Only false is supported.",
-)
 MERGE_MODE: Option[str | None] = Option(
     "hoodie.record.merge.mode",
     one_of(*MERGE_MODES),
@@ -170,18 +173,6 @@ COMBINE_BEFORE_INSERT = _flag(
 )
 COMBINE_BEFORE_UPSERT = _flag(
     "hoodie.combine.before.upsert", True, "Keep one of several incoming rows of one key when upserting."
-)
-DROP_DUPLICATES = _flag(
-    "hoodie.datasource.write.insert.drop.duplicates",
-    False,
-    "Leave rows out of an insert whose keys the table has. Only false is supported.",
-)
-DUPLICATE_POLICY = Option(
-    "hoodie.datasource.insert.dup.policy",
-    one_of("none", "drop", "fail"),
-    "none",
-    "What an insert does with rows whose keys the table has. Only none is supported: they are kept.",
-    allowed=("none", "drop", "fail"),
 )
 MAX_FILE_SIZE = Option(
     "hoodie.parquet.max.file.size", positive, 120 << 20, "Target size of a base file in bytes."
@@ -225,9 +216,9 @@ NULL_FOR_MISSING = _flag(
 )
 INDEX_TYPE = Option(
     "hoodie.index.type",
-    one_of(*INDEX_TYPES),
+    one_of(*INDEX_TYPES, *OTHER_INDEX_TYPES),
     "SIMPLE",
-    "How existing records are found. drawstring joins keys with the base files, whichever is named.",
+    "How existing records are found: keys are joined with the base files.",
     allowed=INDEX_TYPES,
 )
 TIMELINE_TIMEZONE = Option(
@@ -267,15 +258,10 @@ ALL: tuple[Option[Any], ...] = (
     KEY_GENERATOR,
     HIVE_STYLE,
     URL_ENCODE,
-    DROP_PARTITION_COLUMNS,
-    POPULATE_META_FIELDS,
-    CONSISTENT_TIMESTAMPS,
     MERGE_MODE,
     PAYLOAD_CLASS,
     COMBINE_BEFORE_INSERT,
     COMBINE_BEFORE_UPSERT,
-    DROP_DUPLICATES,
-    DUPLICATE_POLICY,
     MAX_FILE_SIZE,
     SMALL_FILE_LIMIT,
     RECORD_SIZE_ESTIMATE,
@@ -289,16 +275,15 @@ ALL: tuple[Option[Any], ...] = (
     PARTITIONS_TO_DELETE,
     OVERWRITE_MODE,
     *concurrency_options.ALL,
+    *sql_write_options.ALL,
 )
-"""Every write option, for the documentation."""
+"""Every write option that is honoured."""
 
-_ONLY_DEFAULT: tuple[Option[Any], ...] = (
-    DROP_PARTITION_COLUMNS,
-    POPULATE_META_FIELDS,
-    CONSISTENT_TIMESTAMPS,
-    DROP_DUPLICATES,
-    DUPLICATE_POLICY,
-)
+
+@lru_cache(maxsize=1)
+def hudi_keys() -> HudiKeys:
+    """Every key of Hudi, with what drawstring does with it in a write."""
+    return HudiKeys(honoured=ALL, of_reads=(*read_options.ALL, *stream_options.ALL))
 
 
 @dataclass(frozen=True)
@@ -364,10 +349,10 @@ class WriteOptions:
 
         Raises `InvalidOption` for values that are malformed or not supported.
         """
-        layers = (call, session)
-        for option in _ONLY_DEFAULT:
-            _require_default(option, option.find(*layers))
-        INDEX_TYPE.find(*layers)
+        layers = (lowered(call), lowered(session))
+        known = hudi_keys()
+        warn_of_unknown(known.check(*layers), known.names)
+        _check_index(layers)
         return cls(
             table=_table_options(layers),
             files=FileOptions(
@@ -389,6 +374,12 @@ class WriteOptions:
         )
 
 
+def _check_index(layers: tuple[Mapping[str, Any], ...]) -> None:
+    found = INDEX_TYPE.find(*layers)
+    if found in OTHER_INDEX_TYPES:
+        raise not_supported(INDEX_TYPE.key, found, OTHER_INDEX_TYPES[found], allowed=INDEX_TYPES)
+
+
 def _table_options(layers: tuple[Mapping[str, Any] | None, ...]) -> TableOptions:
     return TableOptions(
         name=TABLE_NAME.find(*layers),
@@ -404,9 +395,3 @@ def _table_options(layers: tuple[Mapping[str, Any] | None, ...]) -> TableOptions
         payload_class=PAYLOAD_CLASS.find(*layers),
         timezone=TIMELINE_TIMEZONE.find(*layers),
     )
-
-
-def _require_default(option: Option[Any], found: Any) -> None:
-    if found != option.default:
-        only = str(option.default).lower()
-        raise not_supported(option.key, str(found).lower(), f"it writes with {only} only", allowed=(only,))

@@ -32,9 +32,9 @@ def test_the_old_name_of_the_policy_for_failed_writes_counts():
 
 
 def test_lock_settings_are_handed_on_the_call_before_the_session():
-    path, retries = "hoodie.write.lock.filesystem.path", "hoodie.write.lock.num_retries"
-    found = WriteOptions.of({path: "/call"}, session={path: "/session", retries: 3, "hoodie.table.name": "t"})
-    assert dict(found.concurrency.lock_settings) == {path: "/call", retries: "3"}
+    wait, retries = "hoodie.write.lock.wait_time_ms", "hoodie.write.lock.num_retries"
+    found = WriteOptions.of({wait: "1"}, session={wait: "2", retries: 3, "hoodie.table.name": "t"})
+    assert dict(found.concurrency.lock_settings) == {wait: "1", retries: "3"}
 
 
 def test_lock_providers_are_known_by_class_and_by_simple_name():
@@ -49,7 +49,7 @@ def test_lock_providers_are_known_by_class_and_by_simple_name():
         (MODE, "non_blocking_concurrency_control"),
         (PROVIDER, "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"),
         (PROVIDER, "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider"),
-        (PROVIDER, "com.example.Mine"),
+        (PROVIDER, "com.example.FileSystemBasedLockProvider"),
     ],
 )
 def test_safety_that_cannot_be_given_is_refused_with_the_reason(key, value):

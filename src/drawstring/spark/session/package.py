@@ -11,7 +11,7 @@ from pathlib import Path
 from drawstring.spark.session.cache import cache_directory
 
 _PACKAGE = Path(__file__).resolve().parents[2]
-_SUFFIXES = (".py", ".avsc")
+_SUFFIXES = (".py", ".avsc", ".csv")
 
 
 def package_parent() -> Path:
@@ -21,7 +21,7 @@ def package_parent() -> Path:
 
 @lru_cache(maxsize=1)
 def package_zip() -> Path:
-    """A zip of the package: its modules and schemas, named after their content."""
+    """A zip of the package: its modules, schemas and tables of facts, named after their content."""
     files = sorted(file for file in _PACKAGE.rglob("*") if file.suffix in _SUFFIXES)
     digest = hashlib.sha256()
     for file in files:

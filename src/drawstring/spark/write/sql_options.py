@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
-from drawstring.config.option import Option, boolean, names, one_of
+from drawstring.config.option import names
+from drawstring.config.sql_write_options import BULK_INSERT, INSERT_INTO, INSERT_MODE
+from drawstring.config.write_options import OVERWRITE_MODE
 from drawstring.errors import InvalidInput, InvalidOption
 from drawstring.schema.meta_columns import META_COLUMNS
 
@@ -45,29 +47,6 @@ _TYPES = {
     "copy_on_write": "COPY_ON_WRITE",
     "merge_on_read": "MERGE_ON_READ",
 }
-_INSERT_OPERATIONS = ("insert", "bulk_insert", "upsert")
-INSERT_INTO = Option(
-    "hoodie.spark.sql.insert.into.operation",
-    one_of(*_INSERT_OPERATIONS),
-    "insert",
-    "What SQL INSERT INTO does.",
-    allowed=_INSERT_OPERATIONS,
-)
-INSERT_MODE = Option(
-    "hoodie.sql.insert.mode",
-    one_of("upsert", "non-strict"),
-    "non-strict",
-    "Older switch for INSERT INTO.",
-    allowed=("upsert", "non-strict"),
-)
-BULK_INSERT = Option("hoodie.sql.bulk.insert.enable", boolean, False, "Older switch for bulk inserts.")
-OVERWRITE_MODE = Option(
-    "hoodie.datasource.overwrite.mode",
-    one_of("STATIC", "DYNAMIC"),
-    "",
-    "Whether INSERT OVERWRITE replaces the table or the partitions written to; Spark's own mode when unset.",
-    allowed=("STATIC", "DYNAMIC"),
-)
 
 
 def hoodie_options(properties: Mapping[str, str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drawstring.config.table_config import TableConfig
+from drawstring.config.write_options import OVERWRITE_MODE
 from drawstring.errors import InvalidInput
 from drawstring.spark import wire
 from drawstring.spark.catalog import live_partitions
@@ -109,7 +110,7 @@ def _create_as_select(message: WriteData) -> Write:
 def _insert(message: WriteData) -> Write:
     layers = (message.options, message.session, sql_options.hoodie_options(message.properties))
     settings = {key: value for layer in reversed(layers) for key, value in layer.items()}
-    settings.pop(sql_options.OVERWRITE_MODE.key, None)  # decided here, with the PARTITION clause in sight
+    settings.pop(OVERWRITE_MODE.key, None)  # decided here, with the PARTITION clause in sight
     kind = message.overwrite.get("kind")
     config = open_table(message.path).config
     if kind is None:
