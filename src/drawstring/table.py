@@ -29,6 +29,7 @@ from drawstring.config.table_config import TableConfig
 from drawstring.errors import InvalidInput, InvalidOption, UnsupportedTable
 from drawstring.inspection import PlanReport, TableReport
 from drawstring.inspection.build import plan_report, table_report
+from drawstring.planning.changes.changelog import Changelog
 from drawstring.planning.incremental import IncrementalRead
 from drawstring.planning.scan import ScanSource
 from drawstring.planning.snapshot import Snapshot, refuse_skeletons
@@ -235,6 +236,24 @@ class Table:
                 key=BEGIN.key,
             )
         return found
+
+    def changes(
+        self, begin: Moment | None = None, end: Moment | None = None, *, net: bool = False
+    ) -> Changelog:
+        """What commits changed after `begin`, up to and including `end`: rows with their kind (`_rowkind`).
+
+        Args:
+            begin: as in `incremental`.
+            end: as in `incremental`.
+            net: return only the outcome for each row, not every step on the way.
+
+        Example:
+            >>> table.changes(begin="2026-01-01", net=True).to_arrow()
+        """
+        self._check_incremental("changes")
+        lower = self._begin(self.options.begin if begin is None else begin)
+        upper = self._instant(self.options.end if end is None else end, END.key)
+        return Changelog(self.state(), read_task, lower, upper, net)
 
     def stream(self, options: Mapping[str, Any] | None = None) -> TableStream:
         """Read the table as a stream: batches of commits, from offsets that a caller keeps.

@@ -45,10 +45,14 @@ class TimelineReader:
 
     def load(self, *, completed_until: str | None = None) -> Timeline:
         """List the timeline as it is now; with a time, what completed after it counts as pending still."""
-        found = (i for entry in self._entries() if not entry.is_directory and (i := self._parse(entry)))
+        found = self.instants()
         if completed_until is None:
             return Timeline.of(found)
         return Timeline.of(i for i in found if (i.completion_time or "") <= completed_until)
+
+    def instants(self) -> Iterable[Instant]:
+        """Each file of the timeline as the instant it stands for: several for one that has advanced."""
+        return (i for entry in self._entries() if not entry.is_directory and (i := self._parse(entry)))
 
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
         """What a completed write says; completed files never change, so they are kept in memory."""

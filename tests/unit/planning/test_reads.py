@@ -139,7 +139,12 @@ class TableBuilder:
         self.storage.delete(f".hoodie/{instant}.{action}")
 
     def _write(self, path: str, instant: str, partition: str, ids: list[int]) -> None:
-        meta = {name: pa.array([instant if name == META[0] else ""] * len(ids), pa.string()) for name in META}
+        texts = {
+            META[0]: [instant] * len(ids),
+            META[2]: [str(i) for i in ids],
+            META[3]: [partition] * len(ids),
+        }
+        meta = {name: pa.array(texts.get(name, [""] * len(ids)), pa.string()) for name in META}
         table = pa.table({**meta, "id": pa.array(ids, pa.int32()), "p": pa.array([partition] * len(ids))})
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink)

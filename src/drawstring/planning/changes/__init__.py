@@ -1,0 +1,1 @@
+"""What changed between two points of a table's history, row by row."""

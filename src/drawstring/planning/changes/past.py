@@ -1,0 +1,141 @@
+"""File groups as they were when no later instant had completed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from drawstring.errors import InvalidInput
+from drawstring.model.file_group import FileGroupId, FileSlice
+from drawstring.model.file_names import parse_base_file, parse_log_file
+from drawstring.model.instant import Instant
+from drawstring.model.read_task import ReadTask
+from drawstring.planning.incremental import writes_in_range
+from drawstring.planning.snapshot import TaskFacts
+from drawstring.planning.table_schemas import TableSchemas
+from drawstring.planning.table_state import TableState
+from drawstring.timeline.timeline import Timeline
+from drawstring.view.file_system_view import visible_slices
+
+BEFORE_ALL = "0"
+
+
+@dataclass(frozen=True)
+class PastTimeline(Timeline):
+    """The timeline when no instant after `until` had completed, or none from then on.
+
+    Archived instants count by when they completed.
+    """
+
+    until: str = ""
+    inclusive: bool = True
+    whole_start: str | None = None
+    archived: Mapping[str, str] | None = None
+
+    @property
+    def start(self) -> str | None:
+        """Where the active timeline begins today: what is older was archived, not absent."""
+        return self.whole_start
+
+    def is_committed(self, requested_time: str) -> bool:
+        """Whether files of this instant were visible."""
+        if not super().is_committed(requested_time):
+            return False
+        if self.archived is None or requested_time in self.by_requested_time:
+            return True
+        return _is_by(self.archived.get(requested_time, BEFORE_ALL), self.until, self.inclusive)
+
+    def completion_time(self, requested_time: str) -> str | None:
+        """When a write completed."""
+        found = super().completion_time(requested_time)
+        return found or (self.archived or {}).get(requested_time)
+
+
+@dataclass(frozen=True)
+class PastSlices:
+    """Slices of file groups at points of the past.
+
+    `state` is the table now, `instants` every file of its timeline: those of instants that have completed since, too,
+    because a compaction that ran later was pending then. With `with_archive` the points reach before the active
+    timeline.
+    """
+
+    state: TableState
+    instants: tuple[Instant, ...]
+    schemas: TableSchemas
+    with_archive: bool = False
+
+    def task(self, group: FileGroupId, *, until: str, inclusive: bool) -> ReadTask | None:
+        """Reads a group as it was after everything had completed up to `until`, or before it; None for no rows.
+
+        Raises `InvalidInput` when files are gone that the slice was made of.
+        """
+        then = self._then(until, inclusive)
+        files = {**self._named.get(group, {}), **self._present(group)}.items()
+        found = visible_slices(group.partition_path, files, then.visibility(None))
+        if not found:
+            return None
+        self._check(group, found[0], until)
+        return TaskFacts(then, self.schemas).task(found[0])
+
+    def _then(self, until: str, inclusive: bool) -> TableState:
+        key = (until, inclusive)
+        if key not in self._states:
+            if len(self._states) > 2:
+                self._states.clear()
+            kept = (i for i in self.instants if _is_by(i.completion_time or "", until, inclusive))
+            archived = self.state.history.completion_times if self.with_archive else None
+            seen = Timeline.of(kept).ascending_instants
+            timeline = PastTimeline(seen, until, inclusive, self.state.timeline.start, archived)
+            self._states[key] = replace(self.state, timeline=timeline)
+        return self._states[key]
+
+    @cached_property
+    def _states(self) -> dict[tuple[str, bool], TableState]:
+        return {}
+
+    @cached_property
+    def _named(self) -> Mapping[FileGroupId, dict[str, int]]:
+        """The files that known commits say they wrote, there or not."""
+        begin = BEFORE_ALL if self.with_archive else (self.state.timeline.start or BEFORE_ALL)[:-1]
+        named: dict[FileGroupId, dict[str, int]] = defaultdict(dict)
+        for _, metadata in writes_in_range(self.state, begin):
+            for stat in metadata.stats:
+                if stat.path:
+                    named[FileGroupId(stat.partition_path, stat.file_id)][stat.name] = stat.file_size
+        return named
+
+    def _present(self, group: FileGroupId) -> dict[str, int]:
+        partition = group.partition_path
+        if partition not in self._listed:
+            by_id: dict[str, dict[str, int]] = defaultdict(dict)
+            for name, size in self.state.listing.files(partition):
+                parse = parse_log_file if name.startswith(".") else parse_base_file
+                parsed = parse(partition, name, size)
+                if parsed is not None:
+                    by_id[parsed.file_id][name] = size
+            self._listed[partition] = by_id
+        return self._listed[partition].get(group.file_id, {})
+
+    @cached_property
+    def _listed(self) -> dict[str, dict[str, dict[str, int]]]:
+        return {}
+
+    def _check(self, group: FileGroupId, found: FileSlice, until: str) -> None:
+        present = self._present(group)
+        gone = next((file.path for file in found.files if file.name not in present), None)
+        if gone is not None and not self.state.storage.exists(gone):
+            raise InvalidInput(
+                f"The changes of {self.state.storage.root} around {until} can no longer be told: {gone}, which held "
+                "rows from before or after, was cleaned. Begin later, or let the cleaner keep more commits "
+                "(hoodie.clean.commits.retained).",
+                condition="CHANGES_WERE_CLEANED",
+                path=gone,
+                partition=group.partition_path,
+            )
+
+
+def _is_by(time: str, until: str, inclusive: bool) -> bool:
+    return time <= until if inclusive else time < until
