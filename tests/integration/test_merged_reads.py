@@ -172,7 +172,7 @@ def test_work_is_spread_evenly_over_the_slots(spark, path):
     assert sizes == [ROWS * FILES // partitions] * partitions
 
 
-def test_the_rehearsal_of_a_session_reads_its_row(spark, frame):
+def test_the_warm_up_of_a_session_reads_its_row(spark, frame):
     frame.count()  # leaves a worker idle
     bridge = spark.sparkContext._jvm.drawstring.bridge
-    assert bridge.Rehearsal.play(bridge.WorkerSettings.current()) == 1
+    assert bridge.WarmUp.run(bridge.WorkerSettings.current()) == 1

@@ -21,8 +21,9 @@ import pyarrow as pa
 
 from drawstring.errors import CorruptTable, UnsupportedTable
 from drawstring.formats.avro_native import NativeDecodeError, Rows, decode_rows
+from drawstring.model.flipped_names import flipped_name
 from drawstring.schema.avro_arrow import arrow_schema_from_avro
-from drawstring.schema.flipped_names import flipped_name
+from drawstring.schema.meta_columns import META_COLUMNS
 
 DATA_BLOCK_VERSION = 3
 _PREFIX = struct.Struct(">ii")
@@ -100,7 +101,7 @@ def block_schema(schema_json: str | None) -> pa.Schema:
         raise unreadable_block(f"its schema makes no sense ({type(error).__name__}: {error})") from error
     if not schema.names:
         raise unreadable_block("its schema has no fields")
-    flipped = flipped_name(schema.names)
+    flipped = flipped_name(schema.names, META_COLUMNS)
     if flipped is not None:
         raise unreadable_block(f"its schema has a damaged name, {flipped!r}")
     return schema

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 from drawstring.errors import CorruptTable, DrawstringError, UnsupportedTable
 from drawstring.formats.parquet_pages import check_pages
-from drawstring.schema.flipped_names import flipped_name
+from drawstring.model.flipped_names import flipped_name
+from drawstring.schema.meta_columns import META_COLUMNS
 
 DEFAULT_BATCH_ROWS = 65_536
 _SIGNATURE_BYTES = 28
@@ -46,7 +47,7 @@ class ParquetSource:
     def _check_names(self) -> None:
         """Compare the columns with Hudi's, and with the Avro schema that Hudi's writer leaves in the footer."""
         found, told = self.schema.names, _avro_schema_of(self.footer)
-        flipped = flipped_name(found)
+        flipped = flipped_name(found, META_COLUMNS)
         if flipped is None and not all(
             b'"name":"%b"' % name.encode(errors="replace") in told for name in found
         ):

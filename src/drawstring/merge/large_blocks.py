@@ -10,7 +10,7 @@ import pyarrow as pa
 from drawstring.formats.avro import block_schema, decode_records, row_count, row_pieces
 from drawstring.formats.log_blocks import BlockType, LogBlock
 from drawstring.formats.parquet import ParquetSource
-from drawstring.merge.blame import blaming
+from drawstring.merge.file_errors import naming_file
 from drawstring.merge.log_records import (
     LogRecords,
     MergeColumns,
@@ -98,7 +98,7 @@ def _is_large(run: Sequence[LogBlock], max_bytes: int) -> bool:
 def _tables(task: ReadTask, block: LogBlock, columns: MergeColumns, max_bytes: int) -> Iterator[pa.Table]:
     """The rows of one block in the schema that merging wants."""
     pieces = _avro_pieces if block.type is BlockType.AVRO_DATA else _parquet_pieces
-    with blaming(log_of(task, block), task.slice.group.partition_path, instant=block.instant_time):
+    with naming_file(log_of(task, block), task.slice.group.partition_path, instant=block.instant_time):
         yield from pieces(task, block, columns.schema, max_bytes)
 
 

@@ -20,7 +20,7 @@ from drawstring.formats.avro import block_rows, block_schema, decode_blocks
 from drawstring.formats.delete_blocks import decode_delete_block
 from drawstring.formats.log_blocks import BlockType, LogBlock
 from drawstring.formats.parquet import ParquetSource
-from drawstring.merge.blame import blaming
+from drawstring.merge.file_errors import naming_file
 from drawstring.merge.keys import deleted_keys, key_columns, record_keys
 from drawstring.merge.ordering import (
     COMMIT_DELETE,
@@ -172,7 +172,7 @@ def _decode_avro(
     task: ReadTask, members: list[tuple[int, LogBlock]], wanted: pa.Schema, mapping: Any
 ) -> list[tuple[list[tuple[int, int]], pa.Table]]:
     first = members[0][1]
-    with blaming(log_of(task, first), task.slice.group.partition_path, instant=first.instant_time):
+    with naming_file(log_of(task, first), task.slice.group.partition_path, instant=first.instant_time):
         plan = plan_projection(block_schema(first.schema_json), wanted, mapping=mapping)
         contents = [block.content() for _, block in members]
         counts = [
@@ -194,7 +194,7 @@ def _decode_parquet(
     found = []
     for index, block in members:
         with (
-            blaming(log_of(task, block), task.slice.group.partition_path, instant=block.instant_time),
+            naming_file(log_of(task, block), task.slice.group.partition_path, instant=block.instant_time),
             ParquetSource(pa.BufferReader(block.content()), block.path) as parquet,
         ):
             plan = plan_projection(parquet.schema, wanted, mapping=mapping)
@@ -264,7 +264,7 @@ def _delete_tests(task: ReadTask, schema: pa.Schema) -> list[tuple[str, Any]]:
 
 
 def _delete_pieces(task: ReadTask, block: LogBlock, columns: MergeColumns) -> list[_Piece]:
-    with blaming(log_of(task, block), task.slice.group.partition_path, instant=block.instant_time):
+    with naming_file(log_of(task, block), task.slice.group.partition_path, instant=block.instant_time):
         batches = decode_delete_block(block.content())
     pieces = []
     types = columns.ordering_types

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drawstring.errors import CorruptTable, UnsupportedTable
 from drawstring.formats.log_blocks import BlockType, CorruptRegion, Header, LogBlock, LogScan, scan_log_file
-from drawstring.merge.blame import blaming
+from drawstring.merge.file_errors import naming_file
 from drawstring.model.file_group import LogFile
 from drawstring.model.read_task import ReadTask
 from drawstring.storage.base import Storage
@@ -32,7 +32,7 @@ def blocks_of(task: ReadTask, storage: Storage) -> list[LogBlock]:
     collected: list[LogBlock] = []
     budget = _HELD_BYTES
     for log in task.slice.log_files:
-        with blaming(log, task.slice.group.partition_path):
+        with naming_file(log, task.slice.group.partition_path):
             scan = _sound(task, storage, log)
             budget -= scan.held_bytes
             if budget < 0:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from drawstring.formats.log_blocks import LogBlock
 from drawstring.formats.parquet import ParquetSource
-from drawstring.merge.blame import blaming
+from drawstring.merge.file_errors import naming_file
 from drawstring.merge.fold import Folded, fold
 from drawstring.merge.keys import key_columns, record_keys
 from drawstring.merge.large_blocks import decoded_size, stream_records
@@ -207,7 +207,7 @@ class _Merge:
             return
         met = np.zeros(len(records.keys), dtype=bool)
         with (
-            blaming(base, self._task.slice.group.partition_path),
+            naming_file(base, self._task.slice.group.partition_path),
             ParquetSource(self._storage.open(base.path), base.path, footer=self._footer) as parquet,
         ):
             self._footer = parquet.footer

@@ -1,4 +1,8 @@
-"""Names in which a bit was flipped: where a name is known from elsewhere, such a change shows."""
+"""Names in which a bit was flipped, found where the same name is known from elsewhere.
+
+Hudi has no checksum over settings, commits, headers of log blocks and Parquet footers. A key, field or column whose
+name changed there would pass for one that was never there: a setting not made, a column null in every row.
+"""
 
 from __future__ import annotations
 

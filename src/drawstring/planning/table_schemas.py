@@ -13,9 +13,9 @@ from drawstring.errors import CorruptTable, DrawstringError
 from drawstring.formats.log_blocks import scan_log_file
 from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.file_names import parse_base_file, parse_log_file
+from drawstring.model.flipped_names import flipped_name
 from drawstring.model.instant import Action, Instant
 from drawstring.planning.table_state import TableState
-from drawstring.schema.flipped_names import flipped_name
 from drawstring.schema.internal_schema import (
     InternalSchema,
     SchemaHistory,

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from drawstring.errors import UnsupportedTable
 from drawstring.formats.parquet import DEFAULT_BATCH_ROWS, ParquetSource
-from drawstring.merge.blame import blaming
+from drawstring.merge.file_errors import naming_file
 from drawstring.merge.merge_plan import MergePlan, build_merge_plan
 from drawstring.model.file_group import BaseFile
 from drawstring.model.read_task import ReadTask
@@ -116,7 +116,7 @@ def _base_rows(
             found=base.extension,
         )
     with (
-        blaming(base, task.slice.group.partition_path),
+        naming_file(base, task.slice.group.partition_path),
         ParquetSource(storage.open(base.path), base.path, footer=footer) as parquet,
     ):
         plan = plan_projection(parquet.schema, requested, mapping=task.mapping_for(base.path))

@@ -29,8 +29,3 @@ def with_operation(schema: pa.Schema) -> pa.Schema:
     """Return the schema with the sixth column, which only some writers keep, behind the five."""
     others = [field for field in strip_meta_columns(schema) if field.name != OPERATION]
     return pa.schema([*META_FIELDS, pa.field(OPERATION, pa.string()), *others])
-
-
-def has_meta_columns(schema: pa.Schema) -> bool:
-    """Whether all five columns are there."""
-    return set(META_COLUMNS) <= set(schema.names)

@@ -14,12 +14,6 @@ OPERATIONS_WITHOUT_SCHEMA = frozenset({"CLUSTER", "COMPACT", "INDEX", "LOG_COMPA
 """Operations that rewrite data: the schema they record is not a change of the table's."""
 
 
-def schema_from_extra_metadata(extra_metadata: Mapping[str, str]) -> pa.Schema | None:
-    """Return the table schema, meta columns first, that a commit's extra metadata records, if any."""
-    avro = extra_metadata.get("schema")
-    return table_schema_from_avro(avro) if avro else None
-
-
 def internal_schema_from_extra_metadata(extra_metadata: Mapping[str, str]) -> InternalSchema | None:
     """Return the schema with column ids that a commit records, if the table uses schema-on-read."""
     text = extra_metadata.get("latest_schema")
@@ -33,29 +27,32 @@ def table_schema_from_avro(avro: str) -> pa.Schema:
 
 def table_schema_from_file(file_schema: pa.Schema) -> pa.Schema:
     """Return the table schema that a base file implies, for tables whose commits record none."""
-    fields = [pa.field(field.name, house_type(field.type), nullable=field.nullable) for field in file_schema]
+    fields = [
+        pa.field(field.name, canonical_type(field.type), nullable=field.nullable) for field in file_schema
+    ]
     return prepend_meta_columns(pa.schema(fields))
 
 
-def house_type(arrow: pa.DataType) -> pa.DataType:
+def canonical_type(arrow: pa.DataType) -> pa.DataType:
     """Return the one type by which tables speak of `arrow`: file readers have several for one meaning."""
     types = pa.types
     if types.is_dictionary(arrow):
-        return house_type(arrow.value_type)
+        return canonical_type(arrow.value_type)
     if types.is_struct(arrow):
-        return pa.struct([field.with_type(house_type(field.type)) for field in arrow])
+        return pa.struct([field.with_type(canonical_type(field.type)) for field in arrow])
     if types.is_map(arrow):
         item = arrow.item_field
         return pa.map_(
-            house_type(arrow.key_type), pa.field("value", house_type(item.type), nullable=item.nullable)
+            canonical_type(arrow.key_type),
+            pa.field("value", canonical_type(item.type), nullable=item.nullable),
         )
     if types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow):
         element = arrow.value_field
-        return pa.list_(pa.field("element", house_type(element.type), nullable=element.nullable))
-    return _house_primitive(arrow)
+        return pa.list_(pa.field("element", canonical_type(element.type), nullable=element.nullable))
+    return _canonical_primitive(arrow)
 
 
-def _house_primitive(arrow: pa.DataType) -> pa.DataType:
+def _canonical_primitive(arrow: pa.DataType) -> pa.DataType:
     types = pa.types
     if types.is_timestamp(arrow):
         # Nanoseconds without a zone are how Arrow reads INT96, which holds instants.

@@ -31,11 +31,6 @@ def parse_instant(entry: FileInfo, *, timezone: str = "UTC") -> Instant | None:
     return Instant(requested, action, State.COMPLETED, completed, entry.name)
 
 
-def is_legacy(file_name: str) -> bool:
-    """Whether a completed file was carried over from layout 1, and so holds JSON."""
-    return "_" not in file_name
-
-
 def instant_of_epoch(epoch_ms: int, timezone: str) -> str:
     """Write epoch milliseconds as an instant time, in UTC or in this machine's zone (`LOCAL`)."""
     seconds, millis = divmod(epoch_ms, 1000)

@@ -10,7 +10,7 @@ from drawstring.errors import IncompatibleSchema
 from drawstring.schema.avro_arrow import is_string_type
 from drawstring.schema.meta_columns import META_COLUMNS, META_FIELDS, OPERATION
 from drawstring.schema.projection import is_list
-from drawstring.schema.table_schema import house_type
+from drawstring.schema.table_schema import canonical_type
 
 _NUMBERS = (pa.int32(), pa.int64(), pa.float32(), pa.float64())
 
@@ -143,7 +143,7 @@ def _stored(arrow: pa.DataType, path: str) -> pa.DataType:
         return pa.map_(_stored_key(arrow.key_type, path), _stored(arrow.item_type, f"{path}.value"))
     if is_list(arrow):
         return pa.list_(pa.field("element", _stored(arrow.value_type, f"{path}.element")))
-    return house_type(arrow)
+    return canonical_type(arrow)
 
 
 def _stored_key(arrow: pa.DataType, path: str) -> pa.DataType:

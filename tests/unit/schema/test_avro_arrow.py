@@ -7,7 +7,6 @@ from drawstring.errors import CorruptTable, IncompatibleSchema, UnsupportedTable
 from drawstring.schema.avro_arrow import arrow_schema_from_avro, avro_schema_from_arrow, decimal_size
 from drawstring.schema.meta_columns import (
     META_COLUMNS,
-    has_meta_columns,
     prepend_meta_columns,
     strip_meta_columns,
 )
@@ -156,8 +155,6 @@ def test_meta_columns_are_put_first_and_taken_off():
     schema = pa.schema([("a", pa.int32()), ("_hoodie_record_key", pa.string())])
     full = prepend_meta_columns(schema)
     assert full.names == [*META_COLUMNS, "a"]
-    assert has_meta_columns(full)
-    assert not has_meta_columns(schema)
     assert strip_meta_columns(full).names == ["a"]
 
 

@@ -12,9 +12,9 @@ from drawstring.schema.internal_schema import (
     schema_history,
 )
 from drawstring.schema.table_schema import (
-    house_type,
+    canonical_type,
     internal_schema_from_extra_metadata,
-    schema_from_extra_metadata,
+    table_schema_from_avro,
     table_schema_from_file,
 )
 
@@ -124,13 +124,13 @@ def test_what_is_no_history_is_corrupt(text):
         parse_schema_history(text)
 
 
-def test_extra_metadata_gives_the_table_schema_with_meta_columns_once():
+def test_a_table_schema_has_the_meta_columns_once_and_extra_metadata_may_have_ids():
     avro = {
         "type": "record",
         "name": "r",
         "fields": [{"name": "_hoodie_record_key", "type": "string"}, {"name": "a", "type": "int"}],
     }
-    found = schema_from_extra_metadata({"schema": json.dumps(avro)})
+    found = table_schema_from_avro(json.dumps(avro))
     assert found.names == [
         "_hoodie_commit_time",
         "_hoodie_commit_seqno",
@@ -139,7 +139,6 @@ def test_extra_metadata_gives_the_table_schema_with_meta_columns_once():
         "_hoodie_file_name",
         "a",
     ]
-    assert schema_from_extra_metadata({"schema": ""}) is None
     assert internal_schema_from_extra_metadata({}) is None
     assert (
         internal_schema_from_extra_metadata(
@@ -149,7 +148,7 @@ def test_extra_metadata_gives_the_table_schema_with_meta_columns_once():
     )
 
 
-def test_a_file_schema_is_put_into_house_types():
+def test_a_file_schema_is_put_into_canonical_types():
     file_schema = pa.schema(
         [
             ("a", pa.timestamp("ns")),
@@ -160,5 +159,5 @@ def test_a_file_schema_is_put_into_house_types():
     table_schema = table_schema_from_file(file_schema)
     assert table_schema.field("a").type == pa.timestamp("us", tz="UTC")
     assert table_schema.field("l").type == pa.list_(pa.field("element", pa.string()))
-    assert house_type(pa.binary(4)) == pa.binary()
-    assert house_type(pa.map_(pa.string(), pa.int16())).item_type == pa.int32()
+    assert canonical_type(pa.binary(4)) == pa.binary()
+    assert canonical_type(pa.map_(pa.string(), pa.int16())).item_type == pa.int32()

@@ -70,7 +70,7 @@ def test_a_large_batch_goes_in_frames_of_about_a_megabyte(monkeypatch):
     assert pa.ipc.open_stream(b"".join(bodies)).read_all().column("a").combine_chunks() == large.column("a")
 
 
-def test_a_rehearsal_is_a_merged_slice_of_one_row():
-    found = served(request(kind="rehearse", credits=9))
+def test_a_warm_up_is_a_merged_slice_of_one_row():
+    found = served(request(kind="warm_up", credits=9))
     assert [kind for kind, _ in found] == ["B", "A", "A", "A", "Z"]
     assert pa.ipc.open_stream(b"".join(body for kind, body in found if kind == "A")).read_all().num_rows == 1

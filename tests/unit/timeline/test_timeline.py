@@ -43,7 +43,6 @@ def test_a_completed_file_without_completion_time_takes_its_modification_time():
     found = layout_v2.parse_instant(entry(f"{T1}.commit", 1_767_225_600_123), timezone="UTC")
     assert found is not None
     assert found.completion_time == "20260101000000123"
-    assert layout_v2.is_legacy(f"{T1}.commit")
 
 
 def test_unknown_actions_are_refused():

@@ -81,8 +81,8 @@ def serve(channel: Channel) -> None:
 
 def answer(channel: Channel, request: dict[str, Any]) -> None:
     """Answer one request."""
-    if request["kind"] == "rehearse":
-        return rehearse(channel)
+    if request["kind"] == "warm_up":
+        return answer_warm_up(channel)
     source = SliceSource.of(request)
     if request["kind"] == "merge":
         plan = source.kept_merge_plan(request)
@@ -93,7 +93,7 @@ def answer(channel: Channel, request: dict[str, Any]) -> None:
         send_batches(channel, source.schema, source.batches())
 
 
-def rehearse(channel: Channel) -> None:
+def answer_warm_up(channel: Channel) -> None:
     """Answer as if a slice of one row were merged, with a column of every common type."""
     row = {
         "text": pa.array(["a"]),

@@ -88,11 +88,11 @@ object FileProjection {
   /** A struct of which no wanted field is in the file is read for one of its other fields: they tell where it is null. */
   private def planStruct(struct: StructType, node: JsonNode): Planned = {
     val (asked, places) = fields(struct, byName(node.get("children")))
-    val file = if (asked.isEmpty) StructType(Array(witness(node))) else asked
+    val file = if (asked.isEmpty) StructType(Array(anyField(node))) else asked
     (source(node, file), StructCast(struct, places))
   }
 
-  private def witness(node: JsonNode): StructField = {
+  private def anyField(node: JsonNode): StructField = {
     val present = DataType.fromDDL(node.get("source_type").asText).asInstanceOf[StructType].fields
     present.find(field => !isNested(field.dataType)).getOrElse(present.head)
   }

@@ -93,7 +93,7 @@ object WorkerPool {
 
   private def start(settings: WorkerSettings, count: Int): Unit = {
     (1 to count).foreach(_ => giveBack(new Worker(settings)))
-    Rehearsal.play(settings)
+    WarmUp.run(settings)
   }
 }
 

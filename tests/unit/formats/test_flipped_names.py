@@ -9,7 +9,7 @@ import pytest
 from drawstring.errors import CorruptTable
 from drawstring.formats.avro import block_schema
 from drawstring.formats.parquet import ParquetSource
-from drawstring.schema.flipped_names import flipped_name
+from drawstring.model.flipped_names import flipped_name
 from drawstring.schema.meta_columns import META_COLUMNS
 
 

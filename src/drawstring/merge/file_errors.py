@@ -10,8 +10,8 @@ from drawstring.model.file_group import BaseFile, LogFile
 
 
 @contextlib.contextmanager
-def blaming(file: BaseFile | LogFile, partition: str, *, instant: str = "") -> Iterator[None]:
-    """Name the file in whatever goes wrong with it inside the context."""
+def naming_file(file: BaseFile | LogFile, partition: str, *, instant: str = "") -> Iterator[None]:
+    """Name the file, its partition and instant in whatever error is raised inside the context."""
     facts = {"path": file.path, "partition": partition, "instant": instant or file.instant}
     where = f"file {file.path} (partition {partition!r}, instant {facts['instant']})"
     try:

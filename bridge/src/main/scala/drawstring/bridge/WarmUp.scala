@@ -6,11 +6,11 @@ import org.apache.spark.sql.connector.read.PartitionReader
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /** A merged slice of a row, read while nobody waits: the JVM loads Arrow and the readers at their first use. */
-object Rehearsal {
+object WarmUp {
 
   /** Reads it from an idle worker and tells how many rows came. What goes wrong here is told when a query reads. */
-  def play(settings: WorkerSettings): Int =
-    try WorkerCall.startIdle(settings, Wire.seal(Wire.obj().put("kind", "rehearse"))).fold(0)(read)
+  def run(settings: WorkerSettings): Int =
+    try WorkerCall.startIdle(settings, Wire.seal(Wire.obj().put("kind", "warm_up"))).fold(0)(read)
     catch { case NonFatal(_) => -1 }
 
   private def read(call: WorkerCall): Int = {
