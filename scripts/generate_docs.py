@@ -19,7 +19,7 @@ from drawstring import errors
 from drawstring.config.hudi_key_rules import Status
 from drawstring.config.hudi_keys import HudiKey
 from drawstring.config.option import Option
-from drawstring.config.support import REFUSALS
+from drawstring.config.support import FOUND_IN_FILES, REFUSALS
 from drawstring.config.write_options import hudi_keys
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -127,7 +127,9 @@ def _error_classes() -> list[type[errors.DrawstringError]]:
 
 def _conditions() -> dict[str, set[str]]:
     # A condition stands as a literal in the call that raises: the sources are the only complete list.
-    found: dict[str, set[str]] = {"UnsupportedTable": {refusal.condition for refusal in REFUSALS}}
+    found: dict[str, set[str]] = {
+        "UnsupportedTable": {*(refusal.condition for refusal in REFUSALS), *FOUND_IN_FILES}
+    }
     for path in sorted(SOURCES.rglob("*.py")):
         for name, condition in _raised(ast.parse(path.read_text())):
             found.setdefault(name, set()).add(condition)

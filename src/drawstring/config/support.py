@@ -1,9 +1,13 @@
-"""What drawstring supports, as data: checked on the only road into a table."""
+"""What drawstring does not read, as data: refused when a table is opened, or where a file shows it.
+
+What it does not write stands in `write.support`; which options it does not honour in `hudi_key_rules`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from drawstring.config.table_config import LOG_FILE_FORMAT, TABLE_FORMAT, TableConfig
 from drawstring.errors import UnsupportedTable
@@ -110,3 +114,64 @@ def check_readable(config: TableConfig, *, path: str, merges: bool = True) -> No
                 path=path,
                 found=found,
             )
+
+
+FOUND_IN_FILES: Mapping[str, str] = {
+    "BASE_FILE_FORMAT_NOT_SUPPORTED": (
+        "Cannot read {path}: its format is {found}; drawstring reads PARQUET. Let Apache Hudi rewrite the "
+        "file group as Parquet, or read the table with it."
+    ),
+    "BOOTSTRAPPED_TABLE_NOT_SUPPORTED": (
+        "Cannot read {path}: a metadata-only bootstrap made it, so its rows lie in files outside the table. "
+        "Let Apache Hudi rewrite it (clustering, or a full-record bootstrap)."
+    ),
+    "COLUMN_TYPE_NOT_SUPPORTED": (
+        "A column has Hudi's type {found} ({column}), which drawstring does not read: the bytes that are "
+        "stored for it are not its values. Read the table with Apache Hudi."
+    ),
+    "EMPTY_ARRAY_ITEMS": "An Avro schema has an array of {found}, whose items hold nothing.",
+    "ENCRYPTED_BASE_FILE": (
+        "Parquet file {path} is encrypted; drawstring reads plain files only. Read the table with Apache "
+        "Hudi, or let it rewrite the file without encryption."
+    ),
+    "NO_RECORD_KEYS": (
+        "Log files cannot be merged: the table stores neither record keys (hoodie.populate.meta.fields is "
+        "false) nor the fields they are made of (hoodie.table.recordkey.fields is not set)."
+    ),
+    "RECURSIVE_SCHEMA": "The Avro record {name} contains itself; recursive schemas have no Spark type.",
+    "SCHEMA_TOO_DEEP": "A schema nests deeper than {limit} levels.",
+    "UNKNOWN_ACTION": (
+        "The timeline file {path} has the action {found!r}; expected one of {known}. A newer Hudi wrote it: "
+        "upgrade drawstring."
+    ),
+    "UNKNOWN_LOG_COMMAND": (
+        "Log command {found!r} at byte {offset} is unknown; only rollback ({known}) is supported."
+    ),
+    "UNKNOWN_LOG_FORMAT": (
+        "Cannot read log file {path}: the block at byte {offset} has {what} {found}, known: {known}. The file "
+        "comes from a newer writer or is damaged. Upgrade drawstring, or compact the table with Apache Hudi."
+    ),
+    "UNSUPPORTED_AVRO_BLOCK": (
+        "Avro log blocks of version {found} are not supported, only version {known}. Compact the table with "
+        "Apache Hudi."
+    ),
+    "UNSUPPORTED_DELETE_BLOCK": (
+        "Delete blocks of version {found} are not supported, only {known}. Older Hudi releases wrote them in "
+        "a form that only Java reads. Compact the table with Apache Hudi."
+    ),
+    "UNSUPPORTED_HFILE": (
+        "Cannot read {path}: it uses {what}. Hudi's own writers do not; switch the metadata table off for "
+        "this read (hoodie.metadata.enable=false)."
+    ),
+    "UNSUPPORTED_LOG_BLOCK": "The block at byte {offset} is of type {found}, which data tables do not hold.",
+    "UNSUPPORTED_METADATA_BLOCK": (
+        "{path} of the metadata table holds a block of type {found}; expected HFile entries or deletes."
+    ),
+}
+"""What shows only when files are read, by condition."""
+
+
+def found_in_files(condition: str, **facts: Any) -> UnsupportedTable:
+    """The error for something in a table's files that drawstring does not read."""
+    message = FOUND_IN_FILES[condition].format_map(facts)
+    return UnsupportedTable(message, condition=condition, operation="read", **facts)

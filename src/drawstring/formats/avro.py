@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from drawstring.errors import CorruptTable, UnsupportedTable
+from drawstring.config.support import found_in_files
+from drawstring.errors import CorruptTable
 from drawstring.formats.avro_native import NativeDecodeError, Rows, decode_rows
 from drawstring.model.flipped_names import flipped_name
 from drawstring.schema.avro_arrow import arrow_schema_from_avro
@@ -43,12 +44,7 @@ def row_count(beginning: pa.Buffer, content_length: int) -> int:
         raise unreadable_block(f"its content has only {beginning.size} bytes")
     version, count = _PREFIX.unpack(beginning.slice(0, _PREFIX.size))
     if version != DATA_BLOCK_VERSION:
-        raise UnsupportedTable(
-            f"Avro log blocks of version {version} are not supported, only version {DATA_BLOCK_VERSION}. "
-            "Compact the table with Apache Hudi.",
-            condition="UNSUPPORTED_AVRO_BLOCK",
-            found=version,
-        )
+        raise found_in_files("UNSUPPORTED_AVRO_BLOCK", found=version, known=DATA_BLOCK_VERSION)
     size = content_length - _PREFIX.size
     if not 0 <= count <= size // 4:
         raise unreadable_block(f"it claims {count} records in {size} bytes")

@@ -20,7 +20,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from drawstring.errors import CorruptTable, UnsupportedTable
+from drawstring.config.support import found_in_files
+from drawstring.errors import CorruptTable
 from drawstring.formats.avro_native import NativeDecodeError, Rows, decode_rows, read_varint, varint
 
 DELETE_BLOCK_VERSION = 3
@@ -84,12 +85,7 @@ def _payload(content: pa.Buffer) -> pa.Buffer:
         raise _unreadable(f"its content has only {content.size} bytes")
     version, length = PREFIX.unpack(content.slice(0, PREFIX.size))
     if version != DELETE_BLOCK_VERSION:
-        raise UnsupportedTable(
-            f"Delete blocks of version {version} are not supported, only {DELETE_BLOCK_VERSION}. Older "
-            "Hudi releases wrote them in a form that only Java reads. Compact the table with Apache Hudi.",
-            condition="UNSUPPORTED_DELETE_BLOCK",
-            found=version,
-        )
+        raise found_in_files("UNSUPPORTED_DELETE_BLOCK", found=version, known=DELETE_BLOCK_VERSION)
     if length != content.size - PREFIX.size:
         raise _unreadable(f"it claims {length} bytes, {content.size - PREFIX.size} are there")
     return content.slice(PREFIX.size)

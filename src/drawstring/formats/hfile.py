@@ -17,6 +17,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from drawstring.config.support import found_in_files
 from drawstring.errors import CorruptTable, UnsupportedTable
 
 TRAILER_BYTES = 4096
@@ -276,13 +277,7 @@ def _corrupt(path: str, why: object) -> CorruptTable:
 
 
 def _unsupported(path: str, what: str) -> UnsupportedTable:
-    return UnsupportedTable(
-        f"Cannot read {path or 'an HFile'}: it uses {what}. Hudi's own writers do not; "
-        "switch the metadata table off for this read (hoodie.metadata.enable=false).",
-        condition="UNSUPPORTED_HFILE",
-        path=path,
-        what=what,
-    )
+    return found_in_files("UNSUPPORTED_HFILE", path=path or "an HFile", what=what)
 
 
 def _parse_trailer(source: _Source, path: str) -> Trailer:

@@ -20,6 +20,7 @@ from enum import IntEnum
 
 import pyarrow as pa
 
+from drawstring.config.support import found_in_files
 from drawstring.errors import CorruptTable, UnsupportedTable
 from drawstring.storage.base import Storage
 
@@ -347,16 +348,7 @@ def _named(entries: dict[int, str], path: str, offset: int) -> dict[Header, str]
 
 
 def _unsupported(path: str, offset: int, what: str, found: int, known: str) -> UnsupportedTable:
-    return UnsupportedTable(
-        f"Cannot read log file {path}: the block at byte {offset} has {what} {found}, known: {known}. "
-        "The file comes from a newer writer or is damaged. "
-        "Upgrade drawstring, or compact the table with Apache Hudi.",
-        condition="UNKNOWN_LOG_FORMAT",
-        path=path,
-        offset=offset,
-        what=what,
-        found=found,
-    )
+    return found_in_files("UNKNOWN_LOG_FORMAT", path=path, offset=offset, what=what, found=found, known=known)
 
 
 def _corrupt_region(source: _Source, offset: int, end: int, problem: _BadFraming | None) -> CorruptRegion:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from drawstring.config.support import found_in_files
 from drawstring.errors import CorruptTable, DrawstringError, UnsupportedTable
 from drawstring.formats.parquet_pages import check_pages
 from drawstring.model.flipped_names import flipped_name
@@ -138,13 +139,7 @@ def _tail(file: Any) -> bytes:
 
 def encrypted_parquet(path: str) -> UnsupportedTable:
     """The error for a file that only holders of its keys can read."""
-    return UnsupportedTable(
-        f"Parquet file {path} is encrypted; drawstring reads plain files only. Read the table with Apache Hudi, or let "
-        "it rewrite the file without encryption.",
-        condition="ENCRYPTED_BASE_FILE",
-        operation="read",
-        path=path,
-    )
+    return found_in_files("ENCRYPTED_BASE_FILE", path=path)
 
 
 def unreadable_parquet(path: str, reason: object) -> CorruptTable:

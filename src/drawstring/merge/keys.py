@@ -7,7 +7,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from drawstring.errors import UnsupportedTable
+from drawstring.config.support import found_in_files
 from drawstring.model.read_task import KeySpec
 from drawstring.schema.java_text import float_text
 
@@ -20,11 +20,7 @@ def key_columns(keys: KeySpec) -> list[str]:
     if keys.populate_meta_fields:
         return [RECORD_KEY]
     if not keys.key_fields:
-        raise UnsupportedTable(
-            "Log files cannot be merged: the table stores neither record keys (hoodie.populate.meta.fields is "
-            "false) nor the fields they are made of (hoodie.table.recordkey.fields is not set).",
-            condition="NO_RECORD_KEYS",
-        )
+        raise found_in_files("NO_RECORD_KEYS")
     return list(dict.fromkeys(field.split(".")[0] for field in keys.key_fields))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from drawstring.errors import CorruptTable, UnsupportedTable
+from drawstring.config.support import found_in_files
+from drawstring.errors import CorruptTable
 from drawstring.formats.log_blocks import BlockType, CorruptRegion, Header, LogBlock, LogScan, scan_log_file
 from drawstring.merge.file_errors import naming_file
 from drawstring.model.file_group import LogFile
@@ -98,11 +99,7 @@ def _is_damage(task: ReadTask, region: CorruptRegion, committed_size: int) -> bo
 def _rolled_back(collected: list[LogBlock], command: LogBlock, task: ReadTask) -> list[LogBlock]:
     kind = command.headers.get(Header.COMMAND_BLOCK_TYPE)
     if kind != _ROLLBACK:
-        raise UnsupportedTable(
-            f"Log command {kind!r} at byte {command.offset} is unknown; only rollback ({_ROLLBACK}) is supported.",
-            condition="UNKNOWN_LOG_COMMAND",
-            found=kind,
-        )
+        raise found_in_files("UNKNOWN_LOG_COMMAND", offset=command.offset, found=kind, known=_ROLLBACK)
     if task.max_instant is not None and command.instant_time > task.max_instant:
         return collected
     return [block for block in collected if block.instant_time != command.target_instant_time]
@@ -110,11 +107,7 @@ def _rolled_back(collected: list[LogBlock], command: LogBlock, task: ReadTask) -
 
 def _known(block: LogBlock) -> LogBlock:
     if block.type not in _RECORDS:
-        raise UnsupportedTable(
-            f"The block at byte {block.offset} is of type {block.type.name}, which data tables do not hold.",
-            condition="UNSUPPORTED_LOG_BLOCK",
-            found=block.type.name,
-        )
+        raise found_in_files("UNSUPPORTED_LOG_BLOCK", offset=block.offset, found=block.type.name)
     return block
 
 

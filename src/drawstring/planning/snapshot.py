@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from drawstring.config.read_options import READ_OPTIMIZED
-from drawstring.errors import UnsupportedTable
+from drawstring.config.support import found_in_files
 from drawstring.model.file_group import FileSlice
 from drawstring.model.instant import Instant
 from drawstring.model.read_task import ColumnMapping, ReadTask
@@ -224,15 +224,12 @@ def _refuse_other_formats(found: FileSlice) -> None:
     """A table may mix formats of base files; its properties then name only one of them."""
     base = found.base_file
     if base is not None and base.extension != "parquet":
-        raise UnsupportedTable(
-            f"Cannot read {base.path}: its format is {base.extension.upper()}; drawstring reads PARQUET. Let "
-            "Apache Hudi rewrite the file group as Parquet, or read the table with it.",
-            condition="BASE_FILE_FORMAT_NOT_SUPPORTED",
-            operation="read",
+        raise found_in_files(
+            "BASE_FILE_FORMAT_NOT_SUPPORTED",
             path=base.path,
             partition=found.group.partition_path,
             instant=base.instant,
-            found=base.extension,
+            found=base.extension.upper(),
         )
 
 
@@ -250,11 +247,8 @@ def _refuse_skeleton(found: FileSlice) -> None:
     """A metadata-only bootstrap leaves base files of meta columns alone; the rows lie outside the table."""
     base = found.base_file
     if base is not None and base.instant == METADATA_BOOTSTRAP:
-        raise UnsupportedTable(
-            f"Cannot read {base.path}: a metadata-only bootstrap made it, so its rows lie in files outside "
-            "the table. Let Apache Hudi rewrite it (clustering, or a full-record bootstrap).",
-            condition="BOOTSTRAPPED_TABLE_NOT_SUPPORTED",
-            operation="read",
+        raise found_in_files(
+            "BOOTSTRAPPED_TABLE_NOT_SUPPORTED",
             path=base.path,
             partition=found.group.partition_path,
             instant=base.instant,

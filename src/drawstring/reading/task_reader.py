@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from drawstring.errors import UnsupportedTable
+from drawstring.config.support import found_in_files
 from drawstring.formats.parquet import DEFAULT_BATCH_ROWS, ParquetSource
 from drawstring.merge.file_errors import naming_file
 from drawstring.merge.merge_plan import MergePlan, build_merge_plan
@@ -109,12 +109,7 @@ def _base_rows(
     footer: Any = None,
 ) -> Iterator[pa.RecordBatch]:
     if base.extension != "parquet":
-        raise UnsupportedTable(
-            f"Base file {base.path} is in {base.extension} format; only Parquet base files are supported.",
-            condition="UNSUPPORTED_BASE_FILE_FORMAT",
-            path=base.path,
-            found=base.extension,
-        )
+        raise found_in_files("BASE_FILE_FORMAT_NOT_SUPPORTED", path=base.path, found=base.extension.upper())
     with (
         naming_file(base, task.slice.group.partition_path),
         ParquetSource(storage.open(base.path), base.path, footer=footer) as parquet,

@@ -13,7 +13,8 @@ from typing import Any, Union
 
 import pyarrow as pa
 
-from drawstring.errors import CorruptTable, IncompatibleSchema, UnsupportedTable
+from drawstring.config.support import found_in_files
+from drawstring.errors import CorruptTable, IncompatibleSchema
 
 _HUDI_TYPES = ("vector", "variant")
 MAX_DEPTH = 64
@@ -95,11 +96,7 @@ class _FromAvro:
     def convert(self, avro: Any, namespace: str, depth: int) -> tuple[pa.DataType, bool]:
         """Return the Arrow type and whether it admits null."""
         if depth > MAX_DEPTH:
-            raise UnsupportedTable(
-                f"An Avro schema nests deeper than {MAX_DEPTH} levels.",
-                condition="SCHEMA_TOO_DEEP",
-                limit=MAX_DEPTH,
-            )
+            raise found_in_files("SCHEMA_TOO_DEEP", limit=MAX_DEPTH)
         if isinstance(avro, list):
             return self._union(avro, namespace, depth)
         if isinstance(avro, str):
@@ -133,11 +130,7 @@ class _FromAvro:
             return _PRIMITIVES[name], name == "null"
         for full_name in (_full_name(name, namespace), name):
             if full_name in self._open:
-                raise UnsupportedTable(
-                    f"The Avro record {full_name} contains itself; recursive schemas have no Spark type.",
-                    condition="RECURSIVE_SCHEMA",
-                    name=full_name,
-                )
+                raise found_in_files("RECURSIVE_SCHEMA", name=full_name)
             if full_name in self._named:
                 return self._named[full_name]
         raise _unknown(name)
@@ -186,22 +179,14 @@ def _refuse_hudi_type(avro: Mapping[str, Any]) -> None:
     """Refuse types that Hudi shows as something else than the bytes that it stores for them."""
     found = avro.get("logicalType")
     if found in _HUDI_TYPES:
-        raise UnsupportedTable(
-            f"A column has Hudi's type {found} ({avro.get('name')}), which drawstring does not read: the bytes that "
-            "are stored for it are not its values. Read the table with Apache Hudi.",
-            condition="COLUMN_TYPE_NOT_SUPPORTED",
-            found=found,
-        )
+        raise found_in_files("COLUMN_TYPE_NOT_SUPPORTED", found=found, column=avro.get("name"))
 
 
 def _refuse_weightless(element: pa.DataType, items: Any) -> None:
     """Refuse arrays whose items take no bytes: a few bytes of data could claim any number of them."""
     empty_fixed = isinstance(items, dict) and items.get("type") == "fixed" and not items.get("size")
     if _is_weightless(element) or empty_fixed:
-        raise UnsupportedTable(
-            f"An Avro schema has an array of {str(items)[:100]}, whose items hold nothing.",
-            condition="EMPTY_ARRAY_ITEMS",
-        )
+        raise found_in_files("EMPTY_ARRAY_ITEMS", found=str(items)[:100])
 
 
 def _is_weightless(arrow: pa.DataType) -> bool:
@@ -258,9 +243,7 @@ def _nullable(avro: AvroType, nullable: bool) -> AvroType:
 
 def _type_to_avro(arrow: pa.DataType, name: str, namespace: str, depth: int) -> AvroType:
     if depth > MAX_DEPTH:
-        raise UnsupportedTable(
-            f"A schema nests deeper than {MAX_DEPTH} levels.", condition="SCHEMA_TOO_DEEP", limit=MAX_DEPTH
-        )
+        raise found_in_files("SCHEMA_TOO_DEEP", limit=MAX_DEPTH)
     types = pa.types
     if isinstance(arrow, pa.BaseExtensionType):
         return _type_to_avro(arrow.storage_type, name, namespace, depth + 1)

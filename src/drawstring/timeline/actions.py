@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drawstring.errors import UnsupportedTable
+from drawstring.config.support import found_in_files
 from drawstring.model.instant import Action
 from drawstring.storage.base import FileInfo
 
@@ -13,11 +13,5 @@ def parse_action(word: str, entry: FileInfo) -> Action:
     """Return the action a word names; raises `UnsupportedTable` for one that nobody here knows."""
     action = _ACTIONS.get(word)
     if action is None:
-        raise UnsupportedTable(
-            f"The timeline file {entry.path} has the action {word!r}; expected one of "
-            f"{', '.join(sorted(_ACTIONS))}. A newer Hudi wrote it: upgrade drawstring.",
-            condition="UNKNOWN_ACTION",
-            path=entry.path,
-            found=word,
-        )
+        raise found_in_files("UNKNOWN_ACTION", path=entry.path, found=word, known=", ".join(sorted(_ACTIONS)))
     return action

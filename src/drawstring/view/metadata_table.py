@@ -10,8 +10,9 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
+from drawstring.config.support import found_in_files
 from drawstring.config.table_config import TableConfig
-from drawstring.errors import CorruptTable, DrawstringError, UnsupportedTable
+from drawstring.errors import CorruptTable, DrawstringError
 from drawstring.formats.hfile import Entry, HFileReader
 from drawstring.formats.log_blocks import BlockType, LogBlock, scan_log_file
 from drawstring.model.file_group import FileGroupId, FileSlice
@@ -166,12 +167,7 @@ class MetadataTable:
                 reader = HFileReader(block.content(), path=block.path)
                 yield reader, block.schema_json or reader.schema or ""
             elif block.type is not BlockType.DELETE:
-                raise UnsupportedTable(
-                    f"{block.path} of the metadata table holds a block of type {block.type.name}; "
-                    "expected HFile entries or deletes.",
-                    condition="UNSUPPORTED_METADATA_BLOCK",
-                    path=block.path,
-                )
+                raise found_in_files("UNSUPPORTED_METADATA_BLOCK", path=block.path, found=block.type.name)
 
     def _live_blocks(self, found: FileSlice) -> Iterator[LogBlock]:
         blocks: list[LogBlock] = []
