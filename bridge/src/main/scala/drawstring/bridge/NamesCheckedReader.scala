@@ -46,6 +46,23 @@ class NamesCheckedReader(reader: PartitionReader[ColumnarBatch], isFiltered: Boo
   }
 }
 
+/** What footers say beside their row groups. */
+object Footers {
+
+  def read(file: Path, conf: Configuration): FileMetaData = {
+    val options = ParquetReadOptions.builder().withMetadataFilter(ParquetMetadataConverter.SKIP_ROW_GROUPS).build()
+    val reader = ParquetFileReader.open(HadoopInputFile.fromPath(file, conf), options)
+    try reader.getFileMetaData
+    finally reader.close()
+  }
+
+  /** Whether bounds of floats speak of all values: parquet-mr, by which Spark and Hudi write, leaves none where one is
+    * NaN. Others, pyarrow among them, give the bounds of the rest.
+    */
+  def boundsCoverNaN(file: Path, conf: Configuration): Boolean =
+    Option(read(file, conf).getCreatedBy).exists(_.startsWith("parquet-mr "))
+}
+
 object FooterNames {
   private val AvroSchema = "parquet.avro.schema"
   private val MetaColumns =
@@ -53,19 +70,12 @@ object FooterNames {
 
   /** Throws when the footer lacks a column that the Avro schema in it names, or one of Hudi's beside its others. */
   def check(file: Path, conf: Configuration): Unit = {
-    val footer = read(file, conf)
+    val footer = Footers.read(file, conf)
     val found = footer.getSchema.getFields.asScala.map(_.getName).toSet
     val told = avroNames(footer) ++ (if (found.exists(MetaColumns)) MetaColumns else Set.empty)
     told.find(name => !found(name)).foreach { name =>
       throw new IOException(s"its footer has a damaged name: the column $name is missing from it")
     }
-  }
-
-  private def read(file: Path, conf: Configuration): FileMetaData = {
-    val options = ParquetReadOptions.builder().withMetadataFilter(ParquetMetadataConverter.SKIP_ROW_GROUPS).build()
-    val reader = ParquetFileReader.open(HadoopInputFile.fromPath(file, conf), options)
-    try reader.getFileMetaData
-    finally reader.close()
   }
 
   /** The names in the Avro schema that Hudi's writer leaves; none where it left none, or one that cannot be read. */

@@ -57,7 +57,7 @@ case class SliceReaderFactory(
   }
 
   private def hasPositions(task: SliceTask): Boolean =
-    task.projection.fold(files)(projected(_).files).positioned.isDefined
+    task.projection.fold(files)(projected(_).files).isPositioned
 
   private def request(task: SliceTask): String = {
     val message = Wire.obj().put("kind", if (task.isMerge) "merge" else "read").put("root", root).put("schema", schema.json)
@@ -68,21 +68,30 @@ case class SliceReaderFactory(
   }
 }
 
-/** Readers of base files of one schema.
+/** Readers of base files of one schema with the same filters.
   *
   * `positioned` also gives each row's position in its file, for files that are merged: filters may pass rows over.
   */
-case class BaseFiles(plain: ParquetPartitionReaderFactory, positioned: Option[ParquetPartitionReaderFactory]) {
+case class FilteredFiles(plain: ParquetPartitionReaderFactory, positioned: Option[ParquetPartitionReaderFactory]) {
 
-  def open(file: PartitionedFile, root: String, merging: Boolean): PartitionReader[ColumnarBatch] = {
-    val factory = if (merging) positioned.getOrElse(plain) else plain
-    def check(): Unit = FooterNames.check(file.toPath, factory.broadcastedConf.value.value)
-    new GuardedReader(
-      file,
-      root,
-      () => new NamesCheckedReader(factory.buildColumnarReader(file), factory.filters.nonEmpty, () => check())
-    )
-  }
+  def factory(merging: Boolean): ParquetPartitionReaderFactory = if (merging) positioned.getOrElse(plain) else plain
+}
+
+/** Readers of base files of one schema; `cautious` for files whose bounds may leave NaN out, if that makes a difference. */
+case class BaseFiles(trusting: FilteredFiles, cautious: Option[FilteredFiles]) {
+
+  def isPositioned: Boolean = trusting.positioned.isDefined
+
+  def open(file: PartitionedFile, root: String, merging: Boolean): PartitionReader[ColumnarBatch] =
+    new GuardedReader(file, root, () => read(file, filtered(file).factory(merging)))
+
+  private def read(file: PartitionedFile, factory: ParquetPartitionReaderFactory): PartitionReader[ColumnarBatch] =
+    new NamesCheckedReader(factory.buildColumnarReader(file), factory.filters.nonEmpty, () => FooterNames.check(file.toPath, conf))
+
+  private def filtered(file: PartitionedFile): FilteredFiles =
+    cautious.filterNot(_ => Footers.boundsCoverNaN(file.toPath, conf)).getOrElse(trusting)
+
+  private def conf: Configuration = trusting.plain.broadcastedConf.value.value
 }
 
 object SliceReaderFactory {
@@ -97,12 +106,17 @@ object SliceReaderFactory {
   ): SliceReaderFactory = {
     // Of these columns rows do not show what the file holds, so its statistics say nothing about them.
     val constant = plan.constantColumns
-    val filters = given.filterNot(_.references.exists(name => constant.exists(_.equalsIgnoreCase(name))))
+    val filters = FloatFilters.signless(given).filterNot(_.references.exists(name => constant.exists(_.equalsIgnoreCase(name))))
     // Without filters no row is passed over, so that rows can be counted instead.
-    def files(tableSchema: StructType, read: StructType, usable: Array[Filter]): BaseFiles = BaseFiles(
-      parquet(spark, tableSchema, read, usable),
-      if (withPositions && usable.nonEmpty) Some(parquet(spark, tableSchema, withPosition(read), usable)) else None
-    )
+    def files(tableSchema: StructType, read: StructType, usable: Array[Filter]): BaseFiles = {
+      val positioned = withPositions && usable.nonEmpty
+      def filtered(pushed: Array[Filter]): FilteredFiles = FilteredFiles(
+        parquet(spark, tableSchema, read, pushed),
+        if (positioned) Some(parquet(spark, tableSchema, withPosition(read), pushed)) else None
+      )
+      val cautious = FloatFilters.withoutNaN(usable, tableSchema)
+      BaseFiles(filtered(usable), if (cautious.sameElements(usable)) None else Some(filtered(cautious)))
+    }
     def projectedFiles(projection: FileProjection): ProjectedFiles = {
       val cut = projection.cut(schema)
       ProjectedFiles(cut, files(cut.file, cut.file, cut.usable(filters)))
