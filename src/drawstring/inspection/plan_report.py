@@ -13,6 +13,9 @@ REASONS = {
     "partition statistics": "bounds of the whole partition, kept in the metadata table",
     "column statistics": "bounds of the files' columns, kept in the metadata table",
     "footer": "bounds in the Parquet footers",
+    "limit": "the other slices hold enough rows",
+    "top n": "enough rows of other slices come before all of its rows",
+    "runtime filter": "a filter that the query made while it ran rules it out",
 }
 """What each reason to skip a slice means, for people."""
 

@@ -1,120 +1,29 @@
-"""Scans, refined by copy, and the plans they make."""
+"""Scans, refined by copy."""
 
 from __future__ import annotations
 
-import gc
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 
 from drawstring.errors import InvalidInput
-from drawstring.model.file_group import FileSlice
 from drawstring.model.read_task import ReadTask
-from drawstring.planning.pruning import FileSkipping, Pruned
-from drawstring.planning.table_state import TableState
-from drawstring.predicates.arrow_filter import with_exact_names
-from drawstring.predicates.ast import And, Predicate
-from drawstring.predicates.evaluate import Facts, decider, facts_of_values
+from drawstring.planning.aggregates import MetadataAggregation
+from drawstring.planning.row_aggregates import aggregate_rows, sorted_rows
+from drawstring.planning.scan_plan import ScanPlan, ScanSource, SkipReport
+from drawstring.planning.scan_planner import ScanPlanner, requested_schema
+from drawstring.planning.scan_request import COUNT, Aggregate, Aggregation, ScanRequest, SortKey
+from drawstring.predicates.arrow_filter import column_type, exact_column, with_exact_names
+from drawstring.predicates.ast import Column, Predicate
 from drawstring.predicates.parse import parse
-from drawstring.view.partitions import partition_values
 
-if TYPE_CHECKING:
-    from drawstring.planning.snapshot import ReadFunction
+__all__ = ["Scan", "ScanPlan", "ScanSource", "SkipReport"]
 
-
-BY_PARTITION = "partition"
-"""The reason of slices whose partition cannot hold a matching row."""
-
-
-class ScanSource(Protocol):
-    """What a scan reads from: a snapshot, or a range of commits."""
-
-    @property
-    def state(self) -> TableState:
-        """The pinned table."""
-        ...
-
-    @property
-    def read(self) -> ReadFunction:
-        """Reads one task."""
-        ...
-
-    @property
-    def reads_newest(self) -> bool:
-        """Whether the newest state is read, logs merged."""
-        ...
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema of the rows."""
-        ...
-
-    @property
-    def snapshot_id(self) -> str:
-        """Names what is seen."""
-        ...
-
-    def partitions(self) -> Iterable[str]:
-        """Partitions that may hold rows."""
-        ...
-
-    def slices(self, partition: str) -> Iterable[FileSlice]:
-        """Slices to read of one partition."""
-        ...
-
-    def tasks(self, partition: str) -> Sequence[ReadTask]:
-        """The tasks that read the slices of one partition."""
-        ...
-
-
-@dataclass(frozen=True)
-class SkipReport:
-    """What a plan leaves out: each slice with the reason."""
-
-    partitions: int = 0
-    partitions_skipped: int = 0
-    left_out: tuple[tuple[FileSlice, str], ...] = ()
-
-    @property
-    def slices_skipped(self) -> int:
-        """Number of slices that are not read."""
-        return len(self.left_out)
-
-    @property
-    def bytes_skipped(self) -> int:
-        """Bytes of their files."""
-        return sum(found.size for found, _ in self.left_out)
-
-    @property
-    def reasons(self) -> dict[str, int]:
-        """Number of slices for each reason."""
-        return Counter(reason for _, reason in self.left_out)
-
-
-@dataclass(frozen=True)
-class ScanPlan:
-    """What a scan reads: tasks as plain values, in no particular order."""
-
-    tasks: tuple[ReadTask, ...]
-    schema: pa.Schema
-    snapshot_id: str
-    skipped: SkipReport = field(default_factory=SkipReport)
-
-    @property
-    def size_in_bytes(self) -> int:
-        """Bytes of the files that are read."""
-        return sum(task.slice.size for task in self.tasks)
-
-    @property
-    def row_count(self) -> int | None:
-        """Rows of the tasks when all are known exactly, before any filter; else None."""
-        counts = [task.row_count for task in self.tasks]
-        return None if None in counts else sum(count or 0 for count in counts)
+_AGGREGATE = re.compile(r"\s*(count|min|max)\s*\(\s*(\*|[^()]+?)\s*\)\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -126,9 +35,7 @@ class Scan:
     """
 
     source: ScanSource
-    columns: tuple[str, ...] | None = None
-    predicate: Predicate | None = None
-    row_limit: int | None = None
+    request: ScanRequest = field(default_factory=ScanRequest)
 
     def select(self, *columns: str) -> Scan:
         """Read only these columns, in this order. Raises `InvalidInput` for a column that is not there."""
@@ -143,7 +50,7 @@ class Scan:
                 condition="UNKNOWN_COLUMN",
                 columns=missing,
             )
-        return replace(self, columns=tuple(n if n in exact else known[n.lower()] for n in columns))
+        return self._asking(columns=tuple(n if n in exact else known[n.lower()] for n in columns))
 
     def where(self, condition: str | Predicate) -> Scan:
         """Keep only rows for which the condition is true: SQL text such as `"a > 3"`, or built by `col`."""
@@ -156,98 +63,123 @@ class Scan:
             )
         predicate = parse(condition) if isinstance(condition, str) else condition
         predicate = with_exact_names(predicate, self.source.schema)
-        parts = predicate if self.predicate is None else And((self.predicate, predicate))
-        return replace(self, predicate=parts)
+        return self._asking(predicates=(*self.request.predicates, predicate))
 
     def limit(self, rows: int) -> Scan:
-        """Read at most so many rows; which ones is not specified."""
-        if not isinstance(rows, int) or isinstance(rows, bool) or rows < 0:
-            raise InvalidInput(
-                f"The limit is {rows!r}; expected a whole number, 0 or more.",
-                condition="INVALID_LIMIT",
-                found=rows,
-            )
-        return replace(self, row_limit=rows if self.row_limit is None else min(rows, self.row_limit))
+        """Read at most so many rows; without an order, which ones is not specified."""
+        _check_count(rows, "limit")
+        known = self.request.limit
+        return self._asking(limit=rows if known is None else min(rows, known))
+
+    def offset(self, rows: int) -> Scan:
+        """Leave out the first rows; without an order, which ones is not specified."""
+        _check_count(rows, "offset")
+        return self._asking(offset=rows)
+
+    def order_by(
+        self,
+        *columns: str,
+        descending: bool = False,
+        nulls_first: bool | None = None,
+        limit: int | None = None,
+    ) -> Scan:
+        """Return rows sorted by columns; with a limit, files that cannot hold one of the first are not read.
+
+        As in Spark, nulls come first, or last where `descending`, unless `nulls_first` says otherwise, and NaN is
+        greater than every number. `"struct.field"` names a nested column.
+        """
+        first = not descending if nulls_first is None else nulls_first
+        keys = tuple(SortKey(self._column(name), descending, first) for name in columns)
+        scan = self._asking(order=(*self.request.order, *keys))
+        return scan if limit is None else scan.limit(limit)
 
     @property
     def requested_schema(self) -> pa.Schema:
         """The schema of the rows that the scan returns."""
-        schema = self.source.schema
-        if self.columns is None:
-            return schema
-        return pa.schema([schema.field(name) for name in self.columns])
+        return requested_schema(self.source.schema, self.request)
 
     def plan(self) -> ScanPlan:
         """Decide what is read; nothing but metadata is touched."""
-        with _collector_paused():
-            return self._plan()
+        return ScanPlanner(self.source, self.request).plan()
 
-    def _plan(self) -> ScanPlan:
-        partitions = list(self.source.partitions())
-        kept = set(self._matching(partitions))
-        tasks = [
-            task for partition in partitions if partition in kept for task in self.source.tasks(partition)
-        ]
-        outside = [found for p in partitions if p not in kept for found in self.source.slices(p)]
-        judged = list(zip(tasks, self._prune(tasks).reasons, strict=True))
-        left_out = [(found, BY_PARTITION) for found in outside]
-        left_out += [(task.slice, reason) for task, reason in judged if reason is not None]
-        return ScanPlan(
-            tasks=tuple(task for task, reason in judged if reason is None),
-            schema=self.requested_schema,
-            snapshot_id=self.source.snapshot_id,
-            skipped=SkipReport(
-                partitions=len(partitions),
-                partitions_skipped=len(partitions) - len(kept),
-                left_out=tuple(left_out),
-            ),
-        )
+    def count(self) -> int:
+        """The number of rows; files of which metadata tells it are not read."""
+        return int(self.aggregate("count(*)").column(0)[0].as_py())
 
-    def _matching(self, partitions: Iterable[str]) -> Iterable[str]:
-        """The partitions whose path does not rule the condition out."""
-        config = self.source.state.config
-        if self.predicate is None or not config.partitioning:
-            return partitions
-        decide, facts = decider(self.predicate), self._partition_facts()
-        return [path for path in partitions if True in decide(facts(path))]
+    def aggregate(self, *functions: str, by: Sequence[str] = ()) -> pa.Table:
+        """COUNT, MIN and MAX over the rows, by groups if asked; files of which metadata proves them are not read.
 
-    def _partition_facts(self) -> Callable[[str], Facts]:
-        config = self.source.state.config
-        types = {field.name: field.type for field in self.source.schema}
-        return cache(lambda path: facts_of_values(partition_values(config, path, types), types))
+        Args:
+            functions: such as `"count(*)"`, `"count(amount)"`, `"max(amount)"`; each names a column of the result.
+            by: columns to group by; they come first in the result.
+        """
+        self._refuse_aggregates_of_some_rows()
+        group_by = self.select(*by).request.columns or ()
+        aggregates = tuple(self._aggregate(text) for text in functions)
+        aggregation = Aggregation(aggregates, group_by)
+        plan, answer = ScanPlanner(self.source, replace(self.request, aggregation=aggregation)).aggregate()
+        unproved = [plan.tasks[position] for position in answer.unproved]
+        groups = dict(answer.groups)
+        combine = MetadataAggregation(aggregation, {}).combined
+        for group, values in self._aggregate_rows(unproved, aggregation).items():
+            groups[group] = combine(groups[group], values) if group in groups else values
+        return self._table(functions, aggregation, groups)
 
-    def _prune(self, tasks: Sequence[ReadTask]) -> Pruned:
-        """Find the tasks whose files cannot hold a matching row."""
-        state = self.source.state
-        if self.predicate is None or not state.data_skipping or any(task.mappings for task in tasks):
-            # With schema-on-read, statistics go by names that columns had when the files were written.
-            return Pruned((None,) * len(tasks))
-        skipping = FileSkipping(
-            storage=state.storage,
-            schema=self.source.schema,
-            column_stats=state.column_stats,
-            partition_facts=self._partition_facts(),
-            reads_newest=self.source.reads_newest,
-            logs_have_own_files=state.config.layout >= 2 and not state.config.was_upgraded_from_v6,
-        )
-        return skipping.prune([task.slice for task in tasks], self.predicate)
+    def _aggregate_rows(self, tasks: Sequence[ReadTask], aggregation: Aggregation) -> dict[Any, Any]:
+        if not tasks:
+            return {}
+        named = [each.column.path[0] for each in aggregation.aggregates if each.column is not None]
+        columns = tuple(dict.fromkeys((*aggregation.group_by, *named))) or self.source.schema.names[:1]
+        reader = self._asking(columns=tuple(columns))
+        batches = chain.from_iterable(map(reader._read, tasks))
+        return aggregate_rows(pa.Table.from_batches(batches, reader.requested_schema), aggregation)
+
+    def _table(self, names: Sequence[str], aggregation: Aggregation, groups: dict[Any, Any]) -> pa.Table:
+        schema = self.source.schema
+        fields = [schema.field(name) for name in aggregation.group_by]
+        for name, each in zip(names, aggregation.aggregates, strict=True):
+            is_count = each.function == COUNT or each.column is None
+            fields.append(pa.field(name, pa.int64() if is_count else column_type(each.column, schema)))  # type: ignore[arg-type]
+        rows = [(*group, *values) for group, values in groups.items()]
+        arrays = [pa.array([row[n] for row in rows], each.type) for n, each in enumerate(fields)]
+        return pa.Table.from_arrays(arrays, schema=pa.schema([f.with_nullable(True) for f in fields]))
+
+    def _aggregate(self, text: str) -> Aggregate:
+        found = _AGGREGATE.fullmatch(text) if isinstance(text, str) else None
+        if found is None or (found.group(2) == "*" and found.group(1).lower() != COUNT):
+            raise InvalidInput(
+                f"The aggregate is {text!r}; expected count(*), count(COLUMN), min(COLUMN) or max(COLUMN).",
+                condition="INVALID_AGGREGATE",
+                found=repr(text),
+            )
+        name = found.group(2)
+        return Aggregate(found.group(1).lower(), None if name == "*" else self._column(name))
+
+    def _refuse_aggregates_of_some_rows(self) -> None:
+        if self.request.limit is not None or self.request.offset:
+            raise InvalidInput(
+                "Aggregates are taken over all rows of a scan, and this one has a limit or an offset. Leave them "
+                "out, or aggregate the rows of to_arrow().",
+                condition="AGGREGATE_OF_LIMITED_ROWS",
+            )
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Read, one batch at a time."""
-        remaining = self.row_limit
-        for task in self.plan().tasks:
-            for batch in self._read(task):
-                if remaining is not None:
-                    batch = batch.slice(0, remaining)
-                    remaining -= batch.num_rows
-                if batch.num_rows:
-                    yield batch
-                if remaining == 0:
-                    return
+        """Read, one batch at a time; in order, everything is read before the first batch comes."""
+        if self.request.order:
+            return iter(self._sorted().to_batches())
+        return _cut(chain.from_iterable(map(self._read, self.plan().tasks)), self.request)
 
     def to_arrow(self) -> pa.Table:
         """Read everything into one table."""
         return pa.Table.from_batches(self.to_batches(), schema=self.requested_schema)
+
+    def _sorted(self) -> pa.Table:
+        wanted = self.requested_schema.names
+        keys = [key.column.path[0] for key in self.request.order]
+        reader = self._asking(columns=tuple(dict.fromkeys((*wanted, *keys))))
+        batches = chain.from_iterable(map(reader._read, self.plan().tasks))
+        rows = sorted_rows(pa.Table.from_batches(batches, reader.requested_schema), self.request.order)
+        return rows.select(wanted).slice(self.request.offset, self.request.limit)
 
     def _read(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
         return self.source.read(
@@ -255,7 +187,38 @@ class Scan:
             storage=self.source.state.storage,
             table_schema=self.source.schema,
             columns=self.requested_schema.names,
-            predicate=self.predicate,
+            predicate=self.request.predicate,
+        )
+
+    def _column(self, name: str) -> Column:
+        _check_names([name])
+        return exact_column(Column(tuple(name.split("."))), self.source.schema)
+
+    def _asking(self, **changes: Any) -> Scan:
+        return replace(self, request=replace(self.request, **changes))
+
+
+def _cut(batches: Iterator[pa.RecordBatch], request: ScanRequest) -> Iterator[pa.RecordBatch]:
+    """The rows after the offset, up to the limit."""
+    to_skip, remaining = request.offset, request.limit
+    for batch in batches:
+        kept = batch.slice(min(to_skip, batch.num_rows))
+        to_skip -= batch.num_rows - kept.num_rows
+        if remaining is not None:
+            kept = kept.slice(0, remaining)
+            remaining -= kept.num_rows
+        if kept.num_rows:
+            yield kept
+        if remaining == 0:
+            return
+
+
+def _check_count(rows: object, what: str) -> None:
+    if not isinstance(rows, int) or isinstance(rows, bool) or rows < 0:
+        raise InvalidInput(
+            f"The {what} is {rows!r}; expected a whole number, 0 or more.",
+            condition=f"INVALID_{what.upper()}",
+            found=rows,
         )
 
 
@@ -268,15 +231,3 @@ def _check_names(columns: Sequence[object]) -> None:
             condition="UNKNOWN_COLUMN",
             columns=[repr(other)],
         )
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Planning makes many values that live on and no cycles: collecting meanwhile only looks at them again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

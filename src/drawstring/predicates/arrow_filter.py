@@ -82,8 +82,12 @@ def with_exact_names(predicate: Predicate, schema: pa.Schema) -> Predicate:
         return Not(with_exact_names(predicate.part, schema))
     if isinstance(predicate, Always):
         return predicate
-    path = tuple(field.name for field in _resolved(predicate.column, schema))
-    return replace(predicate, column=Column(path))
+    return replace(predicate, column=exact_column(predicate.column, schema))
+
+
+def exact_column(column: Column, schema: pa.Schema) -> Column:
+    """Return the column spelled as in the schema; `InvalidInput` for an unknown one."""
+    return Column(tuple(field.name for field in _resolved(column, schema)))
 
 
 def _resolved(column: Column, schema: pa.Schema) -> list[pa.Field]:

@@ -41,6 +41,8 @@ class ColumnFacts:
 
     1. `lower` and `upper` bound all values that are not null (NaN counts as the greatest); None is unknown.
     2. `may_be_null` is False only if no value is null; `all_null` is True only if every value is.
+    3. `nulls` is how many values are null, where that is known.
+    4. `is_exact` says that the bounds are the least and the greatest value, not merely beyond them.
     """
 
     type: pa.DataType
@@ -48,6 +50,8 @@ class ColumnFacts:
     upper: Any = None
     may_be_null: bool = True
     all_null: bool = False
+    nulls: int | None = None
+    is_exact: bool = False
 
     @staticmethod
     def of_value(value: Any, arrow: pa.DataType) -> ColumnFacts:
@@ -203,7 +207,7 @@ Ability = Callable[[ColumnFacts], tuple[bool, bool]]
 
 
 def _ability(op: str, literal: Any) -> Ability:
-    if is_nan(literal) or not _orders_alike(literal):
+    if is_nan(literal) or not orders_alike(literal):
         return lambda _: (True, True)
     compare = {"=": _can_equal, "<": _can_be_less}.get(op, _can_be_at_most)
     if isinstance(literal, float):
@@ -238,7 +242,7 @@ def _bounds_for(literal: Any, known: ColumnFacts) -> tuple[Any, Any]:
     )
 
 
-def _orders_alike(literal: Any) -> bool:
+def orders_alike(literal: Any) -> bool:
     """Whether a text sorts alike by UTF-8 bytes, by which readers compare, and by UTF-16 units, as Java does.
 
     Bounds made by Java follow the second order. A text below the surrogates compares with any other text
@@ -262,7 +266,7 @@ def _membership(values: list[Any]) -> Callable[[ColumnFacts], Outcomes]:
 
 
 def _prefix(prefix: str) -> Callable[[ColumnFacts], Outcomes]:
-    if not _orders_alike(prefix):
+    if not orders_alike(prefix):
         return lambda known: _with_nulls(known, True, True)
 
     def decide(known: ColumnFacts) -> Outcomes:

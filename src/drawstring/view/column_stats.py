@@ -23,7 +23,7 @@ from drawstring.predicates.evaluate import ColumnFacts
 from drawstring.schema.meta_columns import RECORD_KEY
 from drawstring.view.metadata_records import StatsRecord, decode_column_stats
 from drawstring.view.metadata_table import UNPARTITIONED, MetadataTable
-from drawstring.view.statistics import FileStatistics, comparable_bounds
+from drawstring.view.statistics import FileStatistics, are_exact, comparable_bounds
 
 INDEX = "column_stats"
 PARTITION_INDEX = "partition_stats"
@@ -112,7 +112,9 @@ class ColumnStats:
             for (partition, _), record in self._records(name, by_hash, index=PARTITION_INDEX).items():
                 facts = _facts(record, wanted)
                 if facts is not None:
-                    found.setdefault(partition, {})[name] = replace(facts, may_be_null=True)
+                    found.setdefault(partition, {})[name] = replace(
+                        facts, may_be_null=True, nulls=None, is_exact=False
+                    )
         return {partition: FileStatistics(facts) for partition, facts in found.items()}
 
     def _records(
@@ -162,7 +164,13 @@ def _facts(record: StatsRecord, wanted: pa.DataType) -> ColumnFacts | None:
     bounds = comparable_bounds(_typed(lower, found), _typed(upper, found), found, wanted)
     if bounds == (None, None):
         return None
-    return ColumnFacts(wanted, *bounds, may_be_null=record.null_count != 0 or found != wanted)
+    return ColumnFacts(
+        wanted,
+        *bounds,
+        may_be_null=record.null_count != 0 or found != wanted,
+        nulls=record.null_count if found == wanted else None,
+        is_exact=are_exact(*bounds, found, wanted),
+    )
 
 
 def _may_hide_long_texts(record: StatsRecord, lower: Any, upper: Any) -> bool:

@@ -16,7 +16,7 @@ from drawstring.errors import UnsupportedTable
 from drawstring.formats.parquet import check_not_encrypted
 from drawstring.predicates.evaluate import ColumnFacts
 from drawstring.storage.base import Storage
-from drawstring.view.statistics import FileStatistics, comparable_bounds
+from drawstring.view.statistics import FileStatistics, are_exact, comparable_bounds
 
 _THREADS = 8
 _CACHED_FILES = 10_000
@@ -37,6 +37,7 @@ class _ColumnStatistics:
 class _Footer:
     columns: Mapping[str, _ColumnStatistics]
     rows: int
+    covers_nan: bool = False
 
 
 def footer_statistics(
@@ -72,7 +73,9 @@ def _read(storage: Storage, path: str) -> _Footer | None:
         # Skipping is an optimisation: whoever reads the file reports what is wrong with it.
         return None
     types = dict(_leaves(metadata.schema.to_arrow_schema(), ""))
-    return _Footer(dict(_columns(metadata, types)), metadata.num_rows)
+    # parquet-mr, by which Spark and Hudi write, leaves no bounds where a value is NaN.
+    covers_nan = str(metadata.created_by).startswith("parquet-mr ")
+    return _Footer(dict(_columns(metadata, types)), metadata.num_rows, covers_nan)
 
 
 def _leaves(fields: Iterable[pa.Field], prefix: str) -> Iterator[tuple[str, pa.DataType]]:
@@ -115,16 +118,24 @@ def _column(chunks: list[Any], found: pa.DataType, rows: int) -> _ColumnStatisti
 
 def _statistics(footer: _Footer, columns: Mapping[str, pa.DataType]) -> FileStatistics:
     facts = {
-        name: _facts(footer.columns[name], wanted)
+        name: _facts(footer.columns[name], wanted, footer.covers_nan)
         for name, wanted in columns.items()
         if name in footer.columns
     }
-    return FileStatistics(facts, is_empty=footer.rows == 0)
+    return FileStatistics(facts, is_empty=footer.rows == 0, rows=footer.rows)
 
 
-def _facts(column: _ColumnStatistics, wanted: pa.DataType) -> ColumnFacts:
+def _facts(column: _ColumnStatistics, wanted: pa.DataType, covers_nan: bool) -> ColumnFacts:
     if column.nulls == column.rows and column.rows > 0:
-        return ColumnFacts(wanted, all_null=True)
-    lower, upper = comparable_bounds(column.lower, column.upper, column.type, wanted)
+        return ColumnFacts(wanted, all_null=True, nulls=column.nulls)
+    found = column.type
+    lower, upper = comparable_bounds(column.lower, column.upper, found, wanted, cover_nan=covers_nan)
     # A value that does not fit the wider type becomes null.
-    return ColumnFacts(wanted, lower, upper, may_be_null=column.nulls != 0 or column.type != wanted)
+    return ColumnFacts(
+        wanted,
+        lower,
+        upper,
+        may_be_null=column.nulls != 0 or found != wanted,
+        nulls=column.nulls if found == wanted else None,
+        is_exact=are_exact(column.lower, column.upper, found, wanted),
+    )

@@ -19,10 +19,14 @@ from drawstring.predicates.evaluate import ColumnFacts, Facts
 
 @dataclass(frozen=True, slots=True)
 class FileStatistics:
-    """What is known of one file: facts by column name (dotted for struct fields); `is_empty` if it has no rows."""
+    """What is known of one file: facts by column name (dotted for struct fields); `is_empty` if it has no rows.
+
+    `rows` is how many it has, where the file itself was asked.
+    """
 
     columns: Mapping[str, ColumnFacts]
     is_empty: bool = False
+    rows: int | None = None
 
     def facts(self, column: Column) -> ColumnFacts | None:
         """Return the facts of a column, None when nothing is known."""
@@ -30,11 +34,16 @@ class FileStatistics:
         return self.columns.get(path[0] if len(path) == 1 else ".".join(path))
 
 
-def comparable_bounds(lower: Any, upper: Any, found: pa.DataType, wanted: pa.DataType) -> tuple[Any, Any]:
-    """Return bounds of a file's column as bounds of the table's column; None for what cannot be told."""
+def comparable_bounds(
+    lower: Any, upper: Any, found: pa.DataType, wanted: pa.DataType, *, cover_nan: bool = False
+) -> tuple[Any, Any]:
+    """Return bounds of a file's column as bounds of the table's column; None for what cannot be told.
+
+    `cover_nan`: the writer leaves no bounds where a value is NaN, so that there is none where there are bounds.
+    """
     types = pa.types
     if types.is_floating(wanted):
-        return _bounds_of_floats(lower, upper, found, wanted)
+        return _bounds_of_floats(lower, upper, found, wanted, cover_nan)
     whole = types.is_integer(wanted) or types.is_decimal(wanted)
     if whole and (types.is_integer(found) or types.is_decimal(found)):
         return lower, upper
@@ -46,7 +55,19 @@ def comparable_bounds(lower: Any, upper: Any, found: pa.DataType, wanted: pa.Dat
     return None, None
 
 
-def _bounds_of_floats(lower: Any, upper: Any, found: pa.DataType, wanted: pa.DataType) -> tuple[Any, Any]:
+def are_exact(lower: Any, upper: Any, found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether bounds that a file gives are values that its column has, as the table's type shows them.
+
+    Long texts may have been cut short; a zero among the bounds of floats stands for either zero.
+    """
+    if found != wanted or pa.types.is_string(wanted) or pa.types.is_binary(wanted):
+        return False
+    return not pa.types.is_floating(wanted) or 0.0 not in (lower, upper)
+
+
+def _bounds_of_floats(
+    lower: Any, upper: Any, found: pa.DataType, wanted: pa.DataType, cover_nan: bool
+) -> tuple[Any, Any]:
     if pa.types.is_integer(found):
         # Integers round when they become floats, and rounding keeps order.
         single = pa.types.is_float32(wanted)
@@ -55,8 +76,8 @@ def _bounds_of_floats(lower: Any, upper: Any, found: pa.DataType, wanted: pa.Dat
         )  # type: ignore[return-value]
     if found != wanted or lower is None or lower != lower:
         return None, None
-    # The greatest value may be NaN, which statistics leave out.
-    return lower, None
+    # Else the greatest value may be NaN, which the statistics of some writers leave out.
+    return lower, upper if cover_nan and upper == upper else None
 
 
 def facts_of_slice(files: Iterable[FileStatistics | None], *, has_logs: bool) -> Facts:
@@ -75,7 +96,7 @@ def facts_of_slice(files: Iterable[FileStatistics | None], *, has_logs: bool) ->
         merged = present[0]
         for other in present[1:]:
             merged = _union(merged, other)
-        return replace(merged, may_be_null=True) if has_logs else merged
+        return replace(merged, may_be_null=True, nulls=None, is_exact=False) if has_logs else merged
 
     return facts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -14,9 +14,11 @@ from drawstring.config.read_options import ReadOptions
 from drawstring.errors import InvalidInput
 from drawstring.model.file_group import BaseFile, LogFile
 from drawstring.model.read_task import ReadTask
-from drawstring.planning.scan import Scan, ScanPlan, ScanSource
-from drawstring.predicates.ast import And, Predicate, columns_of
-from drawstring.predicates.evaluate import Facts, facts_of_values, may_match, possible_outcomes
+from drawstring.planning.scan_plan import ScanPlan, ScanSource
+from drawstring.planning.scan_planner import ScanPlanner
+from drawstring.planning.scan_request import ScanRequest
+from drawstring.predicates.ast import Predicate, columns_of
+from drawstring.predicates.evaluate import Facts, facts_of_values, possible_outcomes
 from drawstring.spark import wire
 from drawstring.spark.read.projections import AS_IS, Projections
 from drawstring.spark.read.task_codec import context_to_wire, task_to_wire
@@ -104,17 +106,9 @@ class PinnedTable:
             return "data"
         return "partition" if all(map(self._decider(predicate), self.source.partitions())) else "data"
 
-    def plan(self, predicates: Sequence[Predicate]) -> ScanPlan:
-        """Select the slices that may hold rows for which every predicate is true."""
-        predicate = And(tuple(predicates)) if len(predicates) > 1 else next(iter(predicates), None)
-        plan = Scan(self.source, predicate=predicate).plan()
-        return plan if predicate is None else self._without_other_partitions(plan, predicate)
-
-    def _without_other_partitions(self, plan: ScanPlan, predicate: Predicate) -> ScanPlan:
-        """Hold the promise of `classify` whatever pruning does: a partition filter is not applied again."""
-        fits = {path: may_match(predicate, self._facts(path)) for path in {_partition(t) for t in plan.tasks}}
-        kept = tuple(task for task in plan.tasks if fits[_partition(task)])
-        return plan if len(kept) == len(plan.tasks) else replace(plan, tasks=kept)
+    def plan(self, request: ScanRequest) -> ScanPlan:
+        """Select the slices that may hold rows that the request asks for."""
+        return ScanPlanner(self.source, request).plan()
 
     @cached_property
     def context_schema(self) -> str:

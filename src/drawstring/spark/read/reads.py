@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
+from drawstring.planning.scan_request import ScanRequest
 from drawstring.spark import wire
 from drawstring.spark.read.filters import predicate_from_wire
 from drawstring.spark.read.pinned import PinnedTable, plan_message
@@ -65,7 +66,7 @@ def plan_scan(payload: str) -> str:
     request = wire.from_json(wire.PlanScan, payload)
     started = time.perf_counter()
     table = _snapshots.find(request.table)
-    plan = table.plan([predicate_from_wire(node) for node in request.filters])
+    plan = table.plan(ScanRequest(predicates=tuple(map(predicate_from_wire, request.filters))))
     elapsed = round((time.perf_counter() - started) * 1000)
     return wire.to_json(plan_message(table, plan, planning_ms=elapsed))
 
