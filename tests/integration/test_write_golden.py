@@ -11,7 +11,7 @@ from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from drawstring.spark.write.keys import key_column, path_column
 from drawstring.spark.write.writer import write_dataframe
 from drawstring.storage import LocalStorage
-from drawstring.write.keys import key_rule
+from drawstring.write.key_generator import key_generator
 from tests.golden import harness
 
 pytestmark = pytest.mark.spark
@@ -35,7 +35,7 @@ def test_keys_and_paths_are_those_that_hudi_wrote(spark, tmp_path, name):
     table = drawstring.open_table(path)
     pq.write_table(table.snapshot().scan().to_arrow(), str(tmp_path / "rows.parquet"))
     rows = spark.read.parquet(str(tmp_path / "rows.parquet"))
-    rule = key_rule(table.config)
+    rule = key_generator(table.config)
     made = (key_column(rows, rule, "0").alias("key"), path_column(rows, rule).alias("path"))
     found = rows.select(RECORD_KEY, *made[:1], PARTITION_PATH, *made[1:]).collect()
     assert found

@@ -20,7 +20,7 @@ from drawstring.schema.meta_columns import META_COLUMNS
 from drawstring.storage import MemoryStorage
 from drawstring.write.create import create_table
 from drawstring.write.evolution import incoming_schema
-from drawstring.write.keys import missing_key
+from drawstring.write.key_generator import missing_key
 from drawstring.write.table_names import avro_names
 from tests.unit.merge.slices import Slice
 

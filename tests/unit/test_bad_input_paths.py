@@ -11,14 +11,14 @@ import pytest
 from drawstring import open_table
 from drawstring.config.write_options import TableOptions
 from drawstring.errors import DrawstringError, InvalidInput, InvalidOption, UnsupportedTable
+from drawstring.model.key_names import NULL_PARTITION
 from drawstring.storage import ArrowStorage, LocalStorage, open_storage
 from drawstring.write.create import create_table
-from drawstring.write.keys import (
+from drawstring.write.key_generator import (
     ESCAPED_CHARACTERS,
-    NULL_PARTITION,
-    KeyRule,
+    KeyGenerator,
     check_partition_path,
-    derive_paths,
+    partition_paths,
 )
 from drawstring.write.locks import table_lock
 from drawstring.write.twins import partition_twins, warn_of_twins
@@ -208,10 +208,10 @@ def test_stores_without_atomic_creation_are_refused_before_they_are_reached(uri)
 
 @pytest.mark.parametrize("url_encode", [False, True])
 def test_the_name_of_the_null_partition_is_no_value(url_encode):
-    rule = KeyRule(("id",), ("p",), False, False, url_encode)
+    rule = KeyGenerator(("id",), ("p",), False, False, url_encode)
     batch = pa.record_batch({"id": ["1"], "p": [NULL_PARTITION]})
     with pytest.raises(InvalidInput, match="'p'") as caught:
-        derive_paths(batch, rule)
+        partition_paths(batch, rule)
     assert caught.value.condition == "RESERVED_PARTITION_VALUE"
     nothing = pa.record_batch({"id": ["1", "2"], "p": pa.array([None, ""], pa.string())})
-    assert derive_paths(nothing, rule).to_pylist() == [NULL_PARTITION] * 2
+    assert partition_paths(nothing, rule).to_pylist() == [NULL_PARTITION] * 2

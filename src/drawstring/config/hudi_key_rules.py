@@ -63,6 +63,7 @@ _HONOURED = (
         "hoodie.write.lock.storage.*",
         "hoodie.write.lock.client.*",
     ),
+    _honoured("by timestamp-based and custom key generators", "hoodie.keygen.timebased.*"),
 )
 
 _HARMLESS = (
@@ -241,10 +242,6 @@ _HARMLESS = (
         "hoodie.logfile.*",
         "hoodie.write.record.positions",
         "hoodie.merge.small.file.group.candidates.limit",
-    ),
-    _harmless(
-        "counts only for timestamp-based keys, which are refused",
-        "hoodie.keygen.timebased.*",
     ),
     _harmless(
         "the encoding is told from the keys that the table has",

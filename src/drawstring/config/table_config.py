@@ -229,7 +229,7 @@ class TableConfig:
             metadata_partitions=METADATA_PARTITIONS.find(properties),
             base_file_format=BASE_FILE_FORMAT.find(properties).upper(),
             create_schema=CREATE_SCHEMA.find(properties),
-            time_settings=_time_settings(properties),
+            time_settings=time_settings(properties),
             properties=dict(properties),
         )
 
@@ -365,8 +365,9 @@ def _partitioning(properties: Mapping[str, str], generator: str) -> tuple[Partit
     return tuple(fields)
 
 
-def _time_settings(properties: Mapping[str, str]) -> dict[str, str]:
+def time_settings(properties: Mapping[str, Any]) -> dict[str, str]:
+    """Return the settings of timestamp-based key generators, by their keys without prefix."""
     settings: dict[str, str] = {}
     for prefix in reversed(_TIME_PREFIXES):
-        settings.update({k[len(prefix) :]: v for k, v in properties.items() if k.startswith(prefix)})
+        settings.update({k[len(prefix) :]: str(v) for k, v in properties.items() if k.startswith(prefix)})
     return settings

@@ -22,7 +22,7 @@ from drawstring.config.option import (
     positive,
     text,
 )
-from drawstring.config.table_config import COPY_ON_WRITE, MERGE_ON_READ
+from drawstring.config.table_config import COPY_ON_WRITE, MERGE_ON_READ, time_settings
 from drawstring.config.unknown_keys import warn_of_unknown
 
 BULK_INSERT = "bulk_insert"
@@ -41,7 +41,7 @@ OPERATIONS = (
     INSERT_OVERWRITE_TABLE,
     DELETE_PARTITION,
 )
-KEY_GENERATORS = ("SIMPLE", "COMPLEX", "NON_PARTITION")
+KEY_GENERATORS = ("SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP", "CUSTOM")
 SORT_MODES = (
     "NONE",
     "GLOBAL_SORT",
@@ -72,6 +72,10 @@ _GENERATOR_CLASSES = {
     "ComplexAvroKeyGenerator": "COMPLEX",
     "NonpartitionedKeyGenerator": "NON_PARTITION",
     "NonpartitionedAvroKeyGenerator": "NON_PARTITION",
+    "TimestampBasedKeyGenerator": "TIMESTAMP",
+    "TimestampBasedAvroKeyGenerator": "TIMESTAMP",
+    "CustomKeyGenerator": "CUSTOM",
+    "CustomAvroKeyGenerator": "CUSTOM",
 }
 
 
@@ -116,7 +120,8 @@ PARTITION_PATH: Option[tuple[str, ...] | None] = Option(
     "hoodie.datasource.write.partitionpath.field",
     names,
     None,
-    "Columns that make the partition path, comma separated.",
+    "Columns that make the partition path, comma separated; each with `:simple` or `:timestamp` for the custom "
+    "key generator.",
     aliases=("hoodie.table.partition.fields",),
 )
 ORDERING: Option[tuple[str, ...] | None] = Option(
@@ -130,7 +135,8 @@ KEY_GENERATOR: Option[str | None] = Option(
     "hoodie.datasource.write.keygenerator.type",
     _key_generator,
     None,
-    "How key and path are made of their columns; told from the number of columns by default.",
+    "How key and path are made of their columns; told from the number of columns by default. Times are formatted by "
+    "`hoodie.keygen.timebased.*`.",
     aliases=(
         "hoodie.datasource.write.keygenerator.class",
         "hoodie.table.keygenerator.type",
@@ -307,6 +313,7 @@ class TableOptions:
     partition_fields: tuple[str, ...] | None = None
     ordering_fields: tuple[str, ...] | None = None
     key_generator: str | None = None
+    time_settings: Mapping[str, str] = field(default_factory=dict)
     hive_style: bool | None = None
     url_encode: bool | None = None
     merge_mode: str | None = None
@@ -389,6 +396,7 @@ def _table_options(layers: tuple[Mapping[str, Any] | None, ...]) -> TableOptions
         partition_fields=PARTITION_PATH.find(*layers),
         ordering_fields=ORDERING.find(*layers),
         key_generator=KEY_GENERATOR.find(*layers),
+        time_settings={k: v for layer in reversed(layers) if layer for k, v in time_settings(layer).items()},
         hive_style=HIVE_STYLE.find(*layers),
         url_encode=URL_ENCODE.find(*layers),
         merge_mode=MERGE_MODE.find(*layers),

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from drawstring.config.support import found_in_files
 from drawstring.model.read_task import KeySpec
-from drawstring.schema.java_text import float_text
-
-RECORD_KEY = "_hoodie_record_key"
-NULL_KEY, EMPTY_KEY = "__null__", "__empty__"
+from drawstring.schema.key_text import composite_key, field_values, key_text
+from drawstring.schema.meta_columns import RECORD_KEY
 
 
 def key_columns(keys: KeySpec) -> list[str]:
@@ -28,14 +24,8 @@ def record_keys(batch: pa.RecordBatch | pa.Table, keys: KeySpec) -> pa.Array | p
     """The record key of each row."""
     if keys.populate_meta_fields:
         return batch.column(RECORD_KEY)
-    texts = [_text(_field(batch, name)) for name in keys.key_fields]
-    if len(texts) == 1:
-        return texts[0]
-    parts = [
-        pc.binary_join_element_wise(f"{name}:", _marked(text), "")
-        for name, text in zip(keys.key_fields, texts, strict=True)
-    ]
-    return reduce(lambda left, right: pc.binary_join_element_wise(left, right, ","), parts)
+    texts = [key_text(field_values(batch, name)) for name in keys.key_fields]
+    return texts[0] if len(texts) == 1 else composite_key(keys.key_fields, texts)
 
 
 def deleted_keys(found: pa.Array, keys: KeySpec) -> pa.Array:
@@ -49,30 +39,3 @@ def deleted_keys(found: pa.Array, keys: KeySpec) -> pa.Array:
     if not len(found) or not pc.all(pc.starts_with(found, prefix)).as_py():
         return found
     return pc.utf8_slice_codeunits(found, len(prefix))
-
-
-def _field(batch: pa.RecordBatch | pa.Table, path: str) -> pa.Array | pa.ChunkedArray:
-    if path in batch.schema.names:
-        return batch.column(path)
-    head, *rest = path.split(".")
-    return reduce(lambda array, name: pc.struct_field(array, name), rest, batch.column(head))
-
-
-def _marked(text: pa.Array) -> pa.Array:
-    return pc.if_else(pc.equal(pc.fill_null(text, NULL_KEY), ""), EMPTY_KEY, pc.fill_null(text, NULL_KEY))
-
-
-def _text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Values as Java spells them."""
-    if isinstance(values, pa.ChunkedArray):
-        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
-    kind = values.type
-    if pa.types.is_floating(kind):
-        return float_text(values)
-    if pa.types.is_timestamp(kind):
-        return values.cast(pa.int64()).cast(pa.string())
-    if pa.types.is_binary(kind):
-        return pa.array([None if v is None else v.hex() for v in values.to_pylist()], pa.string())
-    if pa.types.is_decimal(kind):
-        return pa.array([None if v is None else f"{v:f}" for v in values.to_pylist()], pa.string())
-    return values.cast(pa.string())

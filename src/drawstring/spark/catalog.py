@@ -12,6 +12,7 @@ from drawstring.config.read_options import SNAPSHOT
 from drawstring.config.table_config import TableConfig
 from drawstring.config.write_options import WriteOptions
 from drawstring.errors import IncompatibleSchema, InvalidInput, InvalidOption, TableNotFound
+from drawstring.model.key_names import NULL_PARTITION
 from drawstring.planning.snapshot import Snapshot
 from drawstring.schema.meta_columns import strip_meta_columns
 from drawstring.spark import wire
@@ -19,7 +20,7 @@ from drawstring.spark.types import arrow_schema
 from drawstring.spark.write import sql_options
 from drawstring.storage import open_storage
 from drawstring.table import Table, open_table
-from drawstring.view.partitions import NULL_PARTITION, partition_texts
+from drawstring.view.partitions import partition_texts
 from drawstring.write.create import create_table as create_on_storage
 
 

@@ -11,9 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from drawstring.config.table_config import PartitionField, TableConfig
+from drawstring.model.key_names import NULL_PARTITION, OLD_NULL_PARTITION
 
-NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-OLD_NULL_PARTITION = "default"
 _ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
 _EPOCH = dt.datetime(1970, 1, 1)
 

@@ -26,7 +26,13 @@ from drawstring.schema.meta_columns import (
 )
 from drawstring.schema.projection import Projection, plan_projection
 from drawstring.storage.base import Storage
-from drawstring.write.keys import KeyRule, check_keys, check_partition_path, derive_keys, derive_paths
+from drawstring.write.key_generator import (
+    KeyGenerator,
+    check_keys,
+    check_partition_path,
+    partition_paths,
+    record_keys,
+)
 from drawstring.write.markers import CREATE, Markers
 
 ROW_GROUP_BYTES = 32 << 20
@@ -52,7 +58,7 @@ class WriteContext:
     schema: pa.Schema
     files: FileOptions
     key_fields: tuple[str, ...] = ()
-    rule: KeyRule | None = None
+    rule: KeyGenerator | None = None
 
     @property
     def data_schema(self) -> pa.Schema:
@@ -193,9 +199,9 @@ class PartitionedWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         """Take rows; record key and partition path are told from the other columns when they are missing."""
         rule = self._context.rule
-        keys = batch.column(RECORD_KEY) if rule is None else derive_keys(batch, rule)
+        keys = batch.column(RECORD_KEY) if rule is None else record_keys(batch, rule)
         paths = (
-            batch.column(PARTITION_PATH).dictionary_encode() if rule is None else derive_paths(batch, rule)
+            batch.column(PARTITION_PATH).dictionary_encode() if rule is None else partition_paths(batch, rule)
         )
         check_keys(keys, batch, self._context.key_fields)
         if self._projection is None:

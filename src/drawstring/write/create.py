@@ -18,6 +18,7 @@ from drawstring.storage.base import Storage
 from drawstring.storage.table_properties import PROPERTIES
 from drawstring.write.support import require_atomic_create
 from drawstring.write.table_names import avro_names
+from drawstring.write.time_partitions import PREFIX, TimePartition
 
 TABLE_VERSION = "9"
 _DIRECTORIES = (
@@ -95,6 +96,8 @@ def key_generator(options: TableOptions) -> str:
     partitions, keys = options.partition_fields or (), options.record_key_fields or ()
     if not partitions:
         return "NON_PARTITION"
+    if any(":" in field for field in partitions):
+        return "CUSTOM"
     # Generated keys count as one field.
     return "SIMPLE" if len(partitions) == 1 and len(keys) <= 1 else "COMPLEX"
 
@@ -127,6 +130,9 @@ def _field_properties(options: TableOptions) -> dict[str, str]:
     }
     found = {key: ",".join(fields) for key, fields in lists.items() if fields}
     found["hoodie.table.partition_extractor_class"] = _EXTRACTORS + _extractor(options)
+    if key_generator(options) in ("TIMESTAMP", "CUSTOM"):
+        # Hudi keeps them for its timestamp-based generator only; a custom one could not be written again without.
+        found |= {PREFIX + key: value for key, value in options.time_settings.items()}
     return found
 
 
@@ -161,20 +167,25 @@ def _check(options: TableOptions, schema: pa.Schema | None) -> None:
 def _check_generator(options: TableOptions) -> None:
     generator, partitions = key_generator(options), options.partition_fields or ()
     keys = options.record_key_fields or ()
+    kinds = [field.partition(":")[2].upper() for field in partitions]
+    plain = not any(kinds)
     fits = {
         "NON_PARTITION": not partitions,
-        "SIMPLE": len(partitions) == 1 and len(keys) <= 1,
-        "COMPLEX": True,
+        "SIMPLE": plain and len(partitions) == 1 and len(keys) <= 1,
+        "COMPLEX": plain,
+        "TIMESTAMP": plain and len(partitions) == 1 and len(keys) <= 1,
+        "CUSTOM": all(kind in ("SIMPLE", "TIMESTAMP") for kind in kinds),
     }
-    derived = [field for field in partitions if ":" in field]
-    if derived or not fits[generator]:
+    if not fits[generator]:
         raise InvalidOption(
             f"The key generator {generator} does not fit the record key fields {list(keys)} and partition "
-            f"fields {list(partitions)}. Expected NON_PARTITION without partition fields, SIMPLE with one of "
-            "each, else COMPLEX; fields with ':TYPE' need a key generator that drawstring does not write.",
+            f"fields {list(partitions)}. Expected NON_PARTITION without partition fields, SIMPLE or TIMESTAMP with "
+            "one of each, CUSTOM with field:SIMPLE or field:TIMESTAMP, else COMPLEX.",
             condition="KEY_GENERATOR_MISMATCH",
             key_generator=generator,
         )
+    if generator == "TIMESTAMP" or "TIMESTAMP" in kinds:
+        TimePartition.of(options.time_settings)
 
 
 def _text(flag: bool | None) -> str:

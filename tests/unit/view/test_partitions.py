@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from drawstring.config.table_config import TableConfig
-from drawstring.view.partitions import NULL_PARTITION, dropped_values, partition_values, shown_values
+from drawstring.model.key_names import NULL_PARTITION
+from drawstring.view.partitions import dropped_values, partition_values, shown_values
 
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 ENCODED = {"hoodie.datasource.write.partitionpath.urlencode": "true"}

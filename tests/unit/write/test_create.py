@@ -80,7 +80,9 @@ def test_key_generator_is_told_from_the_fields(storage, changes, generator):
         ({"name": ""}, InvalidOption, "TABLE_NAME_MISSING"),
         ({"table_type": "MERGE_ON_READ"}, UnsupportedTable, "WRITE_MERGE_ON_READ"),
         ({"key_generator": "NON_PARTITION"}, InvalidOption, "KEY_GENERATOR_MISMATCH"),
-        ({"partition_fields": ("ts:TIMESTAMP",)}, InvalidOption, "KEY_GENERATOR_MISMATCH"),
+        ({"partition_fields": ("ts:WEEKLY",)}, InvalidOption, "KEY_GENERATOR_MISMATCH"),
+        ({"partition_fields": ("ts:TIMESTAMP", "p")}, InvalidOption, "KEY_GENERATOR_MISMATCH"),
+        ({"partition_fields": ("ts:TIMESTAMP",)}, InvalidOption, "TIME_SETTING_MISSING"),
         ({"payload_class": "com.example.Mine"}, InvalidOption, "PAYLOAD_NOT_SUPPORTED"),
     ],
 )

@@ -20,7 +20,13 @@ from drawstring.write import base_files
 from drawstring.write.assignment import Bucket
 from drawstring.write.base_files import PartitionedWriter, TaskContext, WriteContext
 from drawstring.write.create import create_table
-from drawstring.write.keys import KeyRule, check_partition_path, derive_keys, derive_paths, is_derivable
+from drawstring.write.key_generator import (
+    KeyGenerator,
+    check_partition_path,
+    is_derivable,
+    partition_paths,
+    record_keys,
+)
 from drawstring.write.merge_group import DELETED, MergeRules, write_bucket
 from drawstring.write.table_state import TableState
 from drawstring.write.transaction import Committed, Transaction
@@ -182,19 +188,19 @@ def test_rows_arrive_in_the_files_of_their_partitions(storage, monkeypatch):
 @pytest.mark.parametrize("hive_style", [True, False])
 @pytest.mark.parametrize("url_encode", [True, False])
 def test_tasks_make_keys_and_paths_themselves(storage, hive_style, url_encode):
-    rule = KeyRule(("id",), ("city",), False, hive_style, url_encode)
+    rule = KeyGenerator(("id",), ("city",), False, hive_style, url_encode)
     assert is_derivable(rule, SCHEMA)
-    assert not is_derivable(KeyRule(("id", "v"), ("city",), True, False, False), SCHEMA)
+    assert not is_derivable(KeyGenerator(("id", "missing"), ("city",), True, False, False), SCHEMA)
     rows = [(1, "os:lo", 1, "a"), (2, None, 1, "b"), (3, "", 1, "c"), (4, "os:lo", 1, "d")]
     batch = incoming(rows).drop_columns([DELETED]).to_batches()[0]
-    assert derive_keys(batch, rule).to_pylist() == ["1", "2", "3", "4"]
+    assert record_keys(batch, rule).to_pylist() == ["1", "2", "3", "4"]
     named = "city=" if hive_style else ""
     oslo, none = named + ("os%3Alo" if url_encode else "os:lo"), f"{named}__HIVE_DEFAULT_PARTITION__"
-    assert derive_paths(batch, rule).to_pylist() == [oslo, none, none, oslo]
-    by_text = KeyRule(("v",), (), False, False, False)
-    keys = derive_keys(batch.set_column(5, "v", pa.array(["x", "", None, "y"])), by_text)
+    assert partition_paths(batch, rule).to_pylist() == [oslo, none, none, oslo]
+    by_text = KeyGenerator(("v",), (), False, False, False)
+    keys = record_keys(batch.set_column(5, "v", pa.array(["x", "", None, "y"])), by_text)
     assert keys.to_pylist() == ["x", None, None, "y"]
-    assert derive_paths(batch, by_text).to_pylist() == [""] * 4
+    assert partition_paths(batch, by_text).to_pylist() == [""] * 4
 
 
 def test_row_without_key_is_shown(storage):

@@ -175,7 +175,7 @@ def test_lock_of_a_dead_process_is_taken_over_but_a_foreign_one_is_not(table):
         ({"hoodie.table.version": "8"}, "WRITE_TABLE_VERSION"),
         ({"hoodie.table.type": "MERGE_ON_READ"}, "WRITE_MERGE_ON_READ"),
         ({"hoodie.populate.meta.fields": "false"}, "WRITE_WITHOUT_META_FIELDS"),
-        ({"hoodie.table.keygenerator.type": "TIMESTAMP"}, "WRITE_KEY_GENERATOR"),
+        ({"hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA"}, "WRITE_KEY_GENERATOR"),
         ({"hoodie.table.cdc.enabled": "true"}, "WRITE_CHANGE_CAPTURE"),
         ({"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}, "WRITE_MERGER"),
     ],

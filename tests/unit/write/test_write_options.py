@@ -23,7 +23,7 @@ def test_defaults_are_those_of_hudi_but_for_the_codec():
         ("hoodie.datasource.write.operation", "upset"),
         ("hoodie.datasource.write.table.type", "COW"),
         ("hoodie.datasource.write.keygenerator.class", "com.example.Mine"),
-        ("hoodie.datasource.write.keygenerator.type", "TIMESTAMP"),
+        ("hoodie.datasource.write.keygenerator.type", "HOODIE_TABLE_METADATA"),
         ("hoodie.parquet.compression.codec", "zip"),
         ("hoodie.parquet.max.file.size", "120MB"),
         ("hoodie.bulkinsert.sort.mode", "RANDOM"),

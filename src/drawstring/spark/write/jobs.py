@@ -27,7 +27,7 @@ from drawstring.spark.write.ordering import latest_first
 from drawstring.storage import Storage
 from drawstring.write.assignment import HASH_RANGE, Assignment
 from drawstring.write.base_files import PartitionedWriter, TaskContext, WriteContext
-from drawstring.write.keys import missing_key
+from drawstring.write.key_generator import missing_key
 from drawstring.write.merge_group import MergeRules, write_bucket
 
 FILE_ID = "_drawstring_file_id"

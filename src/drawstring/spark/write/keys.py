@@ -9,15 +9,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from drawstring.errors import InvalidInput
-from drawstring.write.keys import (
-    EMPTY_KEY_PART,
+from drawstring.model.key_names import EMPTY_KEY_PART, NULL_KEY_PART, NULL_PARTITION
+from drawstring.write.key_generator import (
     ESCAPED_CHARACTERS,
-    NULL_KEY_PART,
-    NULL_PARTITION,
-    KeyRule,
+    KeyGenerator,
     ambiguous_key,
+    key_type_not_supported,
     reserved_partition_value,
 )
+from drawstring.write.time_partitions import TimePartition
 
 _DAY_MICROS = 86_400_000_000
 _PLAIN = (
@@ -30,13 +30,12 @@ _PLAIN = (
     T.FloatType,
     T.DoubleType,
     T.DateType,
-    T.DecimalType,
     T.CharType,
     T.VarcharType,
 )
 
 
-def key_column(df: DataFrame, rule: KeyRule, requested_time: str) -> Column:
+def key_column(df: DataFrame, rule: KeyGenerator, requested_time: str) -> Column:
     """Return the record key; null where the row has none."""
     if not rule.key_fields:
         return _generated_key(requested_time)
@@ -50,7 +49,7 @@ def key_column(df: DataFrame, rule: KeyRule, requested_time: str) -> Column:
     return F.when(reduce(lambda a, b: a | b, [F.coalesce(u, F.lit(False)) for u in usable]), joined)
 
 
-def path_column(df: DataFrame, rule: KeyRule) -> Column:
+def path_column(df: DataFrame, rule: KeyGenerator) -> Column:
     """Return the partition path, an empty text without partition fields."""
     if not rule.partition_fields:
         return F.lit("")
@@ -96,14 +95,26 @@ def text_of(df: DataFrame, name: str, role: str) -> Column:
         return _ntz_micros(value).cast("string")
     if isinstance(kind, T.BinaryType):
         return F.lower(F.hex(value))
+    if isinstance(kind, T.DecimalType):
+        return _decimal_text(value, kind.scale)
     if isinstance(kind, _PLAIN):
         return value.cast("string")
-    raise InvalidInput(
-        f"The {role} column {name!r} has the type {kind.simpleString() if kind else None}; expected a text, "
-        "number, boolean, date, timestamp or binary. Nothing was written.",
-        condition="KEY_TYPE_NOT_SUPPORTED",
-        column=name,
-    )
+    raise key_type_not_supported(name, role, kind.simpleString() if kind else "none")
+
+
+def _decimal_text(value: Column, scale: int) -> Column:
+    """A decimal as Java's BigDecimal writes it; Spark writes small ones with or without exponent, by its mode."""
+    plain = value.cast("string")
+    if scale <= 6:
+        return plain
+    digits = F.regexp_replace(plain, r"^-?0\.0*", "")
+    sign = F.when(value < 0, "-").otherwise("")
+    rest = F.when(F.length(digits) > 1, F.concat(F.lit("."), F.substring(digits, 2, 40))).otherwise("")
+    exponent = (F.length(digits) - 1 - scale).cast("string")
+    small = F.concat(sign, F.substring(digits, 1, 1), rest, F.lit("E"), exponent)
+    is_plain_small = (F.abs(value) < F.lit("0.000001").cast("decimal(7,6)")) & ~plain.contains("E")
+    zero = F.lit(f"0E-{scale}")
+    return F.when(is_plain_small, F.when(digits == "", zero).otherwise(small)).otherwise(plain)
 
 
 def _generated_key(requested_time: str) -> Column:
@@ -123,7 +134,11 @@ def _key_part(df: DataFrame, name: str, following: str | None) -> Column:
     return F.concat(F.lit(f"{name}:"), filled.otherwise(value))
 
 
-def _path_part(df: DataFrame, name: str, rule: KeyRule) -> Column:
+def _path_part(df: DataFrame, name: str, rule: KeyGenerator) -> Column:
+    if rule.time is not None and name in rule.time_fields:
+        text = _time_text(df, name, rule.time)
+        escaped = _escaped(text) if rule.url_encode else text
+        return F.concat(F.lit(f"{name}="), escaped) if rule.hive_style else escaped
     value = text_of(df, name, "partition path")
     escaped = _escaped(value) if rule.url_encode else value
     filled = F.when(value.isNull() | (value == ""), NULL_PARTITION)
@@ -131,6 +146,46 @@ def _path_part(df: DataFrame, name: str, rule: KeyRule) -> Column:
         filled = filled.when(value == NULL_PARTITION, _raised(reserved_partition_value(name)))
     filled = filled.otherwise(escaped)
     return F.concat(F.lit(f"{name}="), filled) if rule.hive_style else filled
+
+
+def _time_text(df: DataFrame, name: str, time: TimePartition) -> Column:
+    """A formatted time. Numbers are made whole here; what is left is done by the one who does it for Arrow."""
+    import pandas as pd
+    import pyarrow as pa
+
+    kind, value = data_type(df.schema, name), column(df, name)
+    is_text = isinstance(kind, (T.StringType, T.CharType, T.VarcharType))
+    number = None if is_text else _whole_number(value, kind)
+    if number is None and not is_text:
+        raise key_type_not_supported(name, "partition path", kind.simpleString() if kind else "none")
+
+    def texts(values: pd.Series) -> pd.Series:
+        arrow = pa.array(values, pa.string() if is_text else pa.int64(), from_pandas=True)
+        return pd.Series(time.texts(arrow, name).to_pylist(), dtype=object)
+
+    if is_text == (time.unit is not None):
+        texts(pd.Series([], dtype=object if is_text else "int64"))
+    filled = F.coalesce(value if is_text else number, F.lit(time.null_value))
+    # Given by values: names of types in annotations could not be resolved here.
+    texts.__annotations__ = {"values": pd.Series, "return": pd.Series}
+    return F.pandas_udf(texts, T.StringType())(filled)
+
+
+def _whole_number(value: Column, kind: T.DataType | None) -> Column | None:
+    """A number as Java's `longValue` makes it; dates as days, timestamps as microseconds. None for others."""
+    if isinstance(kind, (T.FloatType, T.DoubleType)):
+        limit = 2.0**63
+        limited = F.greatest(F.least(value, F.lit(limit - 1024)), F.lit(-limit))
+        return F.when(F.isnan(value), 0).when(value.isNotNull(), limited.cast("long"))
+    if isinstance(kind, T.DecimalType):
+        return F.when(value < 0, F.ceil(value)).otherwise(F.floor(value)).cast("long")
+    if isinstance(kind, T.TimestampType):
+        return F.unix_micros(value)
+    if isinstance(kind, T.TimestampNTZType):
+        return _ntz_micros(value)
+    if isinstance(kind, T.DateType):
+        return F.unix_date(value).cast("long")
+    return value.cast("long") if isinstance(kind, T.IntegralType) else None
 
 
 def _is_text(df: DataFrame, name: str) -> bool:

@@ -10,13 +10,13 @@ from typing import Any
 from drawstring.config.table_config import TableConfig
 from drawstring.config.write_options import OVERWRITE_MODE
 from drawstring.errors import InvalidInput
+from drawstring.model.key_names import NULL_PARTITION
 from drawstring.spark import wire
 from drawstring.spark.catalog import live_partitions
 from drawstring.spark.write import sql_options
 from drawstring.spark.write.sql_options import OPERATION, PARTITION_BY, PARTITION_PATH
 from drawstring.spark.write.writer import write_dataframe
 from drawstring.table import open_table
-from drawstring.view.partitions import NULL_PARTITION
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from drawstring.write.assignment import assign
 from drawstring.write.base_files import WriteContext
 from drawstring.write.create import create_table, table_properties
 from drawstring.write.evolution import incoming_schema, reconcile
-from drawstring.write.keys import KeyRule, check_partition_path, is_derivable, key_rule
+from drawstring.write.key_generator import KeyGenerator, check_partition_path, is_derivable, key_generator
 from drawstring.write.merge_group import DELETED, POSITION, MergeRules
 from drawstring.write.support import check_writable, require_atomic_create
 from drawstring.write.table_names import avro_names
@@ -182,7 +182,11 @@ def _check_settings(options: TableOptions, config: TableConfig, path: str) -> No
     pairs: dict[str, tuple[Any, Any]] = {
         "hoodie.table.name": (options.name or None, config.name),
         "hoodie.datasource.write.recordkey.field": (options.record_key_fields, config.record_key_fields),
-        "hoodie.datasource.write.partitionpath.field": (options.partition_fields, config.partition_fields),
+        "hoodie.datasource.write.partitionpath.field": (
+            # The custom key generator's fields name their kinds; which they are, the table knows.
+            options.partition_fields and tuple(name.partition(":")[0] for name in options.partition_fields),
+            config.partition_fields,
+        ),
         "hoodie.datasource.write.precombine.field": (options.ordering_fields, config.ordering_fields),
         "hoodie.datasource.write.keygenerator.type": (options.key_generator, config.key_generator),
         "hoodie.datasource.write.hive_style_partitioning": (options.hive_style, config.hive_style),
@@ -212,7 +216,7 @@ class _Plan:
     df: DataFrame
     operation: str
     options: WriteOptions
-    rule: KeyRule
+    rule: KeyGenerator
     table_schema: pa.Schema
     ordering: tuple[str, ...]
     table_name: str
@@ -230,7 +234,7 @@ def _plan(
     *,
     key_sample: str | None,
 ) -> _Plan:
-    rule = key_rule(config, key_sample=key_sample)
+    rule = key_generator(config, key_sample=key_sample, time_settings=wanted.table.time_settings)
     operation = _operation(wanted, rule)
     require_columns(df, rule.key_fields, "record key")
     require_columns(df, rule.partition_fields, "partition path")
@@ -243,7 +247,7 @@ def _plan(
     return _Plan(df, operation, wanted, rule, table_schema, ordering, config.name)
 
 
-def _operation(wanted: WriteOptions, rule: KeyRule) -> str:
+def _operation(wanted: WriteOptions, rule: KeyGenerator) -> str:
     operation = wanted.operation or (UPSERT if rule.key_fields else INSERT)
     if operation in (UPSERT, DELETE) and not rule.key_fields:
         raise InvalidOption(
