@@ -8,6 +8,7 @@
     ├── CorruptTable                                 bytes on storage that are not what they should be
     ├── IncompatibleSchema                           a schema that cannot be reconciled with the table's
     ├── CommitConflict                               another writer won; nothing of this write is visible
+    │   └── ConcurrentSchemaEvolution                it changed the table's schema in another way
     ├── CommitOutcomeUnknown                         it is not known whether the commit landed; no file was deleted
     └── BridgeError                                  the JVM side is missing, too old or not attached
 
@@ -78,6 +79,12 @@ class CommitConflict(DrawstringError):
     """Another writer won; nothing of this write is visible, and its files may be deleted."""
 
     default_condition = "COMMIT_CONFLICT"
+
+
+class ConcurrentSchemaEvolution(CommitConflict):
+    """Another commit changed the table's schema in another way; `retryable` tells whether running again can succeed."""
+
+    default_condition = "CONCURRENT_SCHEMA_EVOLUTION"
 
 
 class CommitOutcomeUnknown(DrawstringError):
