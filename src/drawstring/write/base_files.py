@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from drawstring.config.write_options import FileOptions
+from drawstring.formats.parquet_writer import ParquetWriter
 from drawstring.model.commit_metadata import WriteStat
 from drawstring.model.file_names import base_file_name, join_path
 from drawstring.schema.meta_columns import (
@@ -136,7 +136,7 @@ class BaseFileWriter:
         )
         self._sink = self._context.storage.open_output(self._path)
         codec = self._context.files.codec
-        self._writer = pq.ParquetWriter(
+        self._writer = ParquetWriter(
             self._sink,
             self._file_schema,
             compression="none" if codec == "uncompressed" else codec.replace("lz4_raw", "lz4"),
