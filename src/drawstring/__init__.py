@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from drawstring.config.write_options import WriteOptions
     from drawstring.predicates.builder import col
     from drawstring.spark import attach, configure, session
-    from drawstring.table import Table, open_table
+    from drawstring.table import Table, create_table, open_table
 
 __version__ = "0.1.0"
 
@@ -25,6 +25,7 @@ _HOMES = {
     "attach": "drawstring.spark",
     "col": "drawstring.predicates.builder",
     "configure": "drawstring.spark",
+    "create_table": "drawstring.table",
     "errors": "drawstring.errors",
     "open_table": "drawstring.table",
     "session": "drawstring.spark",
@@ -37,6 +38,7 @@ __all__ = [
     "attach",
     "col",
     "configure",
+    "create_table",
     "errors",
     "open_table",
     "session",

@@ -1,4 +1,4 @@
-"""Tables: the public entry for reading without Spark."""
+"""Tables: the public entry for reading and writing without Spark."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from drawstring.config.read_options import (
 from drawstring.config.stream_options import StreamOptions
 from drawstring.config.support import check_readable
 from drawstring.config.table_config import TableConfig
+from drawstring.config.write_options import OPERATION, WriteOptions
 from drawstring.errors import InvalidInput, InvalidOption, UnsupportedTable
 from drawstring.inspection import PlanReport, TableReport
 from drawstring.inspection.build import plan_report, table_report
@@ -41,6 +42,11 @@ from drawstring.storage import Storage, open_storage
 from drawstring.storage.table_properties import read_table_config
 from drawstring.timeline.reader import TimelineReader
 from drawstring.timeline.timeline import Timeline
+from drawstring.write.create import create_table as create_on_storage
+from drawstring.write.evolution import incoming_schema
+from drawstring.write.in_process import ArrowRows, as_rows
+from drawstring.write.pipeline import APPEND, CommitResult, delete_partitions, write_rows
+from drawstring.write.rollback import rollback_dead, rollback_pending, writes_to_roll_back
 
 Moment = str | dt.date | dt.datetime
 EARLIEST = "earliest"
@@ -82,6 +88,31 @@ def open_table(
     if config.was_bootstrapped:
         refuse_skeletons(table.state())
     return table
+
+
+def create_table(
+    uri: str | PathLike[str], schema: pa.Schema, *, options: Mapping[str, Any] | None = None
+) -> Table:
+    """Create an empty Hudi table and open it.
+
+    Args:
+        uri: the table's base path, on a file system that can create files atomically.
+        schema: its columns, without Hudi's meta columns.
+        options: `hoodie.*` settings: `hoodie.table.name`, record key, partition and ordering fields, …
+
+    Raises:
+        InvalidInput: there is a table already, or the schema has no columns.
+        InvalidOption: settings are missing, or contradict each other.
+    """
+    _check_mapping("options", options)
+    if not isinstance(schema, pa.Schema):
+        raise InvalidInput(
+            f"The schema is a {type(schema).__name__}; expected a pyarrow.Schema.", condition="INVALID_SCHEMA"
+        )
+    storage = open_storage(_path_text(uri), {key: str(value) for key, value in (options or {}).items()})
+    write_options = WriteOptions.of(options)
+    create_on_storage(storage, write_options.table, schema=incoming_schema(schema))
+    return open_table(uri)
 
 
 def _path_text(uri: object) -> str:
@@ -267,6 +298,46 @@ class Table:
     def _pin_until(self, completed_until: str | None) -> TableState:
         timeline = TimelineReader(self.storage, self.config).load(completed_until=completed_until)
         return pin(self.storage, self.config, self.options, timeline=timeline)
+
+    def write(
+        self, rows: Any, *, operation: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> CommitResult:
+        """Write Arrow rows to the table, without Spark; returns what the commit did, in numbers.
+
+        Args:
+            rows: a pyarrow Table, RecordBatch or RecordBatchReader, or anything that hands out an Arrow stream.
+            operation: `upsert` (the default where the table has a record key), `insert`, `bulk_insert`,
+                `delete` (rows need their keys only), `insert_overwrite`, `insert_overwrite_table`.
+            options: `hoodie.*` write options.
+
+        Raises:
+            CommitConflict: another writer was first, also after as many tries as the options allow.
+            InvalidInput: rows without key, or columns that do not fit.
+            IncompatibleSchema: the rows' schema cannot be reconciled with the table's.
+            UnsupportedTable: the table has something that drawstring would spoil.
+        """
+        _check_mapping("options", options)
+        named = {OPERATION.key: operation} if operation is not None else {}
+        wanted = WriteOptions.of({**(options or {}), **named})
+        return write_rows(ArrowRows(as_rows(rows)), self.storage, mode=APPEND, options=wanted)
+
+    def delete_partitions(self, *paths: str, options: Mapping[str, Any] | None = None) -> CommitResult:
+        """Drop partitions by path; `*` matches any text."""
+        return delete_partitions(self.storage, paths, options=WriteOptions.of(options))
+
+    def rollback(self, instant: str | None = None) -> list[str]:
+        """Roll back a pending write, or, without an instant, all whose writers are dead; returns their instants.
+
+        A writer of drawstring's that is alive after all finds out when it commits, and tries again.
+        """
+        if instant is None:
+            return rollback_dead(self.storage)
+        rollback_pending(self.storage, instant)
+        return [instant]
+
+    def pending_rollbacks(self, instant: str | None = None) -> list[str]:
+        """Return what `rollback` would roll back; nothing is changed."""
+        return writes_to_roll_back(self.storage, instant)
 
     def asked(self) -> ScanSource:
         """What the options ask for: a snapshot, or a range of commits."""

@@ -11,13 +11,12 @@ import pytest
 
 import drawstring
 from drawstring.errors import (
-    CommitConflict,
     IncompatibleSchema,
     InvalidInput,
     InvalidOption,
     TableNotFound,
 )
-from drawstring.spark.write.writer import delete_partitions, truncate_table, write_dataframe
+from drawstring.spark.write.writer import write_dataframe
 from drawstring.storage import LocalStorage
 from drawstring.write.transaction import Transaction
 
@@ -118,11 +117,11 @@ def test_overwrites_replace_partitions_or_the_whole_table(write, path):
     assert rows_of(path, "id") == [(2,), (3,), (4,)]
     write([], op="insert_overwrite", hoodie__static__overwrite__partition__paths="rome")
     assert rows_of(path, "id") == [(3,), (4,)]
-    delete_partitions(path, ("bo*",))
+    drawstring.open_table(path).delete_partitions("bo*")
     assert rows_of(path, "id") == [(4,)]
     write([(5, "kiel", 1, "e")], op="insert_overwrite_table")
     assert rows_of(path, "id") == [(5,)]
-    truncate_table(path)
+    drawstring.open_table(path).delete_partitions("*")
     assert rows_of(path) == []
     write([(6, "kiel", 1, "f")])
     assert rows_of(path, "id") == [(6,)]
@@ -360,15 +359,29 @@ def test_failed_first_write_leaves_no_table(write, path):
         write([(1, "oslo", 1, "a")], options={})
 
 
-def test_second_writer_finds_a_clear_error(write, path):
+def test_write_beside_another_pending_one_succeeds(write, path):
     write([(1, "oslo", 1, "a")])
-    first = Transaction.begin(LocalStorage(path), operation="UPSERT")
-    with pytest.raises(CommitConflict) as caught:
-        write([(1, "oslo", 2, "b")])
-    assert caught.value.condition == "WRITE_PENDING"
-    first.abort()
+    other = Transaction.begin(LocalStorage(path), operation="UPSERT")
     write([(1, "oslo", 2, "b")])
+    other.abort()
     assert rows_of(path, "v") == [("b",)]
+
+
+def test_conflicting_write_is_tried_again_on_the_new_state(write, path, monkeypatch):
+    write([(1, "oslo", 1, "a"), (2, "oslo", 1, "b")])
+    commit, evaluated = Transaction.commit, []
+
+    def commit_late(self, *args, **kwargs):
+        monkeypatch.undo()
+        evaluated.append(self.requested_time)
+        write([(1, "oslo", 2, "other")])
+        return commit(self, *args, **kwargs)
+
+    monkeypatch.setattr(Transaction, "commit", commit_late)
+    result = write([(2, "oslo", 2, "mine")])
+    assert result.tries == 2
+    assert result.instant not in evaluated
+    assert rows_of(path, "id", "v") == [(1, "other"), (2, "mine")]
 
 
 def test_a_column_that_another_writer_adds_meanwhile_is_not_lost(write, path, monkeypatch):

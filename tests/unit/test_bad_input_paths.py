@@ -21,7 +21,7 @@ from drawstring.write.key_generator import (
     partition_paths,
 )
 from drawstring.write.locks import table_lock
-from drawstring.write.twins import partition_twins, warn_of_twins
+from drawstring.write.partition_names import similar_paths, warn_of_similar_paths
 
 LEAVING = ["..", "../x", "a/../../x", "/etc/passwd", "//host/share", "a\0b"]
 
@@ -186,14 +186,14 @@ def test_url_encoding_covers_whatever_would_change_the_shape_of_a_path():
     ],
 )
 def test_twins_of_new_partitions_are_found(new, known, twins):
-    assert partition_twins(new, known) == twins
+    assert similar_paths(new, known) == twins
 
 
 def test_twins_are_told_once_and_by_name(caplog):
-    warn_of_twins("/data/t", ["Bern", "Basel"], ["bern", "basel"])
+    warn_of_similar_paths("/data/t", ["Bern", "Basel"], ["bern", "basel"])
     assert len(caplog.records) == 1
     assert "'Basel' and 'basel'" in caplog.text
-    warn_of_twins("/data/t", ["Bern"], ["Bern", "bern"])
+    warn_of_similar_paths("/data/t", ["Bern"], ["Bern", "bern"])
     assert len(caplog.records) == 1
 
 

@@ -102,6 +102,30 @@ def plan(
         _console().print(render.plan_report(report, files=files))
 
 
+@app.command()
+def rollback(
+    path: TablePath,
+    instant: Annotated[
+        str | None, typer.Argument(help="The pending write; without it, all whose writers are dead.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be rolled back.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Undo writes that were begun and never completed, as Hudi does. Their rows were never visible.
+
+    A write that is still at work is undone too when it is named: it finds out at its commit, and tries again.
+    """
+    from drawstring.table import open_table
+
+    table = open_table(path)
+    found = table.pending_rollbacks(instant) if dry_run else table.rollback(instant)
+    if as_json:
+        _print_json({"dry_run": dry_run, "instants": found})
+    else:
+        done = "Would roll back" if dry_run else "Rolled back"
+        _console().print(f"{done} {', '.join(found)}." if found else "There is nothing to roll back.")
+
+
 def _exit_with(problems: Sequence[Problem]) -> None:
     """End with the code of the first problem, if there is one, after telling all of them."""
     found = [problem.as_error() for problem in problems]

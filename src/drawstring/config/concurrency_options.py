@@ -118,6 +118,7 @@ class ConcurrencyOptions:
     resolve_schema_conflicts: bool = True
     schema_strategy: str = SIMPLE_SCHEMA_STRATEGY
     failed_writes: str = EAGER
+    rolls_back_without_heartbeat: bool = False
     heartbeat_interval_seconds: float = HEARTBEAT_INTERVAL.default / 1000
     heartbeat_tolerable_misses: int = HEARTBEAT_MISSES.default
 
@@ -142,6 +143,8 @@ class ConcurrencyOptions:
             resolve_schema_conflicts=SCHEMA_CONFLICTS.find(*layers),
             schema_strategy=SCHEMA_STRATEGY.find(*layers),
             failed_writes=FAILED_WRITES.find(*layers) or (EAGER if mode == SINGLE_WRITER else LAZY),
+            # Asked for, EAGER says that nobody else is at work; as a default it proves nothing.
+            rolls_back_without_heartbeat=FAILED_WRITES.find(*layers) == EAGER,
             heartbeat_interval_seconds=HEARTBEAT_INTERVAL.find(*layers) / 1000,
             heartbeat_tolerable_misses=HEARTBEAT_MISSES.find(*layers),
         )

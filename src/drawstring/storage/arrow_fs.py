@@ -73,7 +73,14 @@ class ArrowStorage:
         """Open a seekable `pyarrow.NativeFile`."""
         return self._connection[0].open_input_file(self._path(path))
 
-    def create_if_absent(self, path: str, content: bytes) -> bool:
+    def rename(self, source: str, target: str) -> None:
+        """Raise `UnsupportedTable`: object stores copy and delete, which is not one step."""
+        raise no_atomic_create(self._uri)
+
+    def sync_directories(self, paths: Iterable[str]) -> None:
+        """A store has made durable what it acknowledged."""
+
+    def create_if_absent(self, path: str, content: bytes, *, durable: bool = True) -> bool:
         """Raise `UnsupportedTable`: pyarrow has no conditional put, so two writers could both believe they won."""
         raise no_atomic_create(self._uri)
 

@@ -73,8 +73,19 @@ class Storage(Protocol):
         """Open a seekable file that pyarrow reads natively (a `pyarrow.NativeFile`)."""
         ...
 
-    def create_if_absent(self, path: str, content: bytes) -> bool:
-        """Create a file atomically with its content; False, and nothing written, when it exists."""
+    def create_if_absent(self, path: str, content: bytes, *, durable: bool = True) -> bool:
+        """Create a file atomically with its content; False, and nothing written, when it exists.
+
+        With `durable`, content and name have reached the disk on return; without, a power cut may take both.
+        """
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Give a file its name, atomically; parents are made. Raises FileNotFoundError without a source."""
+        ...
+
+    def sync_directories(self, paths: Iterable[str]) -> None:
+        """Make the names in these directories durable."""
         ...
 
     def replace_if(self, path: str, expected: bytes | None, content: bytes | None) -> bool:

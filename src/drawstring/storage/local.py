@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import io
 import os
-import shutil
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -84,10 +86,10 @@ class LocalStorage:
         """Open a seekable `pyarrow.NativeFile`."""
         return pa.OSFile(self.local_path(path), "rb")
 
-    def create_if_absent(self, path: str, content: bytes) -> bool:
+    def create_if_absent(self, path: str, content: bytes, *, durable: bool = True) -> bool:
         """Create a file atomically with its content; False, and nothing written, when it exists."""
         local = self._writable(path)
-        temporary = self._write_beside(local, content)
+        temporary = self._write_beside(local, content, durable=durable)
         try:
             os.link(temporary, local)
         except FileExistsError:
@@ -95,6 +97,8 @@ class LocalStorage:
         finally:
             os.unlink(temporary)
         _drop_checksum(local)
+        if durable:
+            _sync_directory(os.path.dirname(local))
         return True
 
     def replace_if(self, path: str, expected: bytes | None, content: bytes | None) -> bool:
@@ -108,20 +112,46 @@ class LocalStorage:
             _drop_checksum(local)
         return done
 
+    def rename(self, source: str, target: str) -> None:
+        """Give a file its name, atomically; parents are made."""
+        local = self._writable(target)
+        os.makedirs(os.path.dirname(local), exist_ok=True)
+        _drop_checksum(local)
+        os.rename(self._writable(source), local)
+
+    def sync_directories(self, paths: Iterable[str]) -> None:
+        """Make the names in these directories, and the directories' own names, durable."""
+        wanted: set[str] = set()
+        for path in paths:
+            segments = path.split("/") if path else []
+            wanted |= {"/".join(segments[:depth]) for depth in range(len(segments) + 1)}
+        for path in wanted:
+            _sync_directory(self.local_path(path))
+
+    def exchange(self, other: LocalStorage) -> None:
+        """Swap two directories in one step: whoever opens the path sees the one or the other, whole."""
+        exchange_directories(self._root, other._root)
+
     def write(self, path: str, content: bytes) -> None:
         """Create or replace a file; parents are made."""
         local = self._writable(path)
         os.replace(self._write_beside(local, content), local)
         _drop_checksum(local)
 
-    def _write_beside(self, local: str, content: bytes) -> str:
+    def _write_beside(self, local: str, content: bytes, *, durable: bool = True) -> str:
         os.makedirs(os.path.dirname(local), exist_ok=True)
         temporary = f"{os.path.dirname(local)}/.{uuid.uuid4().hex}.tmp"
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            # The name is published only after the bytes are durable: a crash must not leave an empty instant.
-            os.fsync(file.fileno())
+        try:
+            with open(temporary, "xb") as file:
+                file.write(content)
+                file.flush()
+                if durable:
+                    # Published only when the bytes are on disk: a crash must not leave an empty instant.
+                    os.fsync(file.fileno())
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
         return temporary
 
     def open_output(self, path: str) -> Any:
@@ -135,7 +165,7 @@ class LocalStorage:
         """Delete a file or, recursively, a directory; missing is fine."""
         local = self._writable(path)
         if recursive and os.path.isdir(local) and not os.path.islink(local):
-            shutil.rmtree(local, ignore_errors=False)
+            _delete_tree(local)
             return
         try:
             os.unlink(local)
@@ -150,6 +180,17 @@ class LocalStorage:
 
 class _DurableFile(io.FileIO):
     """A file whose bytes have reached the disk once it is closed."""
+
+    def write(self, data: Any) -> int:
+        # The operating system may take a part only, on a full disk for instance; the next try says why.
+        view = memoryview(data).cast("B")
+        written = 0
+        while written < len(view):
+            count = super().write(view[written:])
+            if not count:
+                raise OSError(errno.EIO, "the file took no bytes", self.name)
+            written += count
+        return written
 
     def close(self) -> None:
         if not self.closed:
@@ -183,3 +224,41 @@ def _drop_checksum(local: str) -> None:
         os.unlink(f"{directory}/.{name}.crc")
     except FileNotFoundError:
         return
+
+
+def _delete_tree(local: str) -> None:
+    """Delete a directory; what somebody else deletes at the same time is as good as deleted."""
+    for directory, folders, files in os.walk(local, topdown=False):
+        for name in files:
+            with suppress(FileNotFoundError):
+                os.unlink(f"{directory}/{name}")
+        for name in folders:
+            path = f"{directory}/{name}"
+            with suppress(FileNotFoundError):
+                os.unlink(path) if os.path.islink(path) else os.rmdir(path)
+    with suppress(FileNotFoundError):
+        os.rmdir(local)
+
+
+def _sync_directory(local: str) -> None:
+    descriptor = os.open(local, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+
+
+def exchange_directories(one: str, other: str) -> None:
+    """Swap two directories of one file system in one step; raises OSError where that cannot be done."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "renameat2"):
+        raise OSError(errno.ENOSYS, "the operating system cannot exchange directories", one)
+    arguments = (_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
+    if libc.renameat2(*arguments) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), one, None, other)
+    for parent in {os.path.dirname(one), os.path.dirname(other)}:
+        _sync_directory(parent)

@@ -74,7 +74,17 @@ class MemoryStorage:
         """Open a seekable `pyarrow.NativeFile`."""
         return pa.BufferReader(self.read(path))
 
-    def create_if_absent(self, path: str, content: bytes) -> bool:
+    def rename(self, source: str, target: str) -> None:
+        """Give a file another name."""
+        with _LOCK:
+            if source not in self._files:
+                raise FileNotFoundError(f"{self._root}/{source}")
+            self._files[target] = self._files.pop(source)
+
+    def sync_directories(self, paths: Iterable[str]) -> None:
+        """Memory has nothing to sync."""
+
+    def create_if_absent(self, path: str, content: bytes, *, durable: bool = True) -> bool:
         """Create a file; False, and nothing written, when it exists."""
         with _LOCK:
             if path in self._files:

@@ -46,9 +46,17 @@ class NestedStorage:
         """Open a seekable `pyarrow.NativeFile`."""
         return self.parent.open(self._path(path))
 
-    def create_if_absent(self, path: str, content: bytes) -> bool:
+    def create_if_absent(self, path: str, content: bytes, *, durable: bool = True) -> bool:
         """Create a file atomically; False when it exists."""
-        return self.parent.create_if_absent(self._path(path), content)
+        return self.parent.create_if_absent(self._path(path), content, durable=durable)
+
+    def rename(self, source: str, target: str) -> None:
+        """Give a file another name."""
+        self.parent.rename(self._path(source), self._path(target))
+
+    def sync_directories(self, paths: Iterable[str]) -> None:
+        """Make the names in these directories durable."""
+        self.parent.sync_directories([self._path(path) for path in paths])
 
     def replace_if(self, path: str, expected: bytes | None, content: bytes | None) -> bool:
         """Replace a file only if it holds exactly `expected`."""

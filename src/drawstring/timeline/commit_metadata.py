@@ -32,6 +32,17 @@ def parse_compaction_plan(content: bytes, *, source: str) -> tuple[CompactionOpe
     )
 
 
+def parse_clustering_groups(content: bytes, *, source: str) -> tuple[tuple[str, str], ...]:
+    """Return partition path and file id of every slice that a clustering plan takes in."""
+    record = parse_record(content, source=source) or {}
+    try:
+        plan = record.get("clusteringPlan") or {}
+        slices = [found for group in plan.get("inputGroups") or () for found in group.get("slices") or ()]
+        return tuple((found.get("partitionPath") or "", found["fileId"]) for found in slices)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise _corrupt(source, f"it holds something else than a clustering plan ({error})") from error
+
+
 def parse_cleaned_files(content: bytes, *, source: str) -> frozenset[str]:
     """Parse a completed clean: the files that it deleted, by their paths below the table."""
     record = parse_record(content, source=source) or {}

@@ -15,6 +15,7 @@ from drawstring.storage.base import FileInfo, Storage
 from drawstring.timeline import layout_v1, layout_v2
 from drawstring.timeline.commit_metadata import (
     parse_cleaned_files,
+    parse_clustering_groups,
     parse_commit_metadata,
     parse_compaction_plan,
 )
@@ -27,10 +28,18 @@ _commits: OrderedDict[tuple[str, str, str], CommitMetadata] = OrderedDict()
 _lock = threading.Lock()
 
 
-def _forget_oldest() -> None:
-    total = sum(len(metadata.stats) + 1 for metadata in _commits.values())
-    while total > _CACHED_STATS and len(_commits) > 1:
-        total -= len(_commits.popitem(last=False)[1].stats) + 1
+_cached_stats = 0
+"""Write stats in `_commits`, and one for each commit."""
+
+
+def _remember(key: tuple[str, str, str], metadata: CommitMetadata) -> None:
+    global _cached_stats
+    with _lock:
+        if key not in _commits:
+            _commits[key] = metadata
+            _cached_stats += len(metadata.stats) + 1
+        while _cached_stats > _CACHED_STATS and len(_commits) > 1:
+            _cached_stats -= len(_commits.popitem(last=False)[1].stats) + 1
 
 
 @dataclass(frozen=True)
@@ -62,9 +71,7 @@ class TimelineReader:
             known = _commits.get(key)
         if known is None:
             known = parse_commit_metadata(self._read(path, instant), source=path)
-            with _lock:
-                _commits[key] = known
-                _forget_oldest()
+            _remember(key, known)
         return known
 
     def compaction_plan(self, instant: Instant) -> tuple[CompactionOperation, ...]:
@@ -74,6 +81,11 @@ class TimelineReader:
             path = f"{self.config.timeline_directory}/{time}.{Action.COMPACTION.value}.requested"
             self._plans[time] = parse_compaction_plan(self._read(path, instant), source=path)
         return self._plans[time]
+
+    def clustering_groups(self, instant: Instant) -> tuple[tuple[str, str], ...]:
+        """Partition path and file id of the groups of a pending clustering."""
+        path = f"{self.config.timeline_directory}/{instant.requested_time}.{instant.action.value}.requested"
+        return parse_clustering_groups(self._read(path, instant), source=path)
 
     def cleaned_files(self, instant: Instant) -> frozenset[str]:
         """The files that a completed clean deleted, by their paths below the table."""

@@ -33,7 +33,7 @@ from drawstring.write.key_generator import (
     partition_paths,
     record_keys,
 )
-from drawstring.write.markers import CREATE, Markers
+from drawstring.write.staging import staged_path
 
 ROW_GROUP_BYTES = 32 << 20
 """Arrow bytes that are collected before a row group is written."""
@@ -50,7 +50,8 @@ class WriteContext:
     """What every file of one write has in common; travels to executors.
 
     `schema` is that of the files: meta columns first, then the table's. With a `rule` the rows come without
-    key and path, which the tasks make.
+    key and path, which the tasks make. Ids of new file groups derive from `seed`, so that every attempt of a task
+    has the same.
     """
 
     storage: Storage
@@ -59,6 +60,7 @@ class WriteContext:
     files: FileOptions
     key_fields: tuple[str, ...] = ()
     rule: KeyGenerator | None = None
+    seed: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
     def data_schema(self) -> pa.Schema:
@@ -96,15 +98,13 @@ class BaseFileWriter:
         task: TaskContext,
         partition_path: str,
         file_id: str,
-        *,
-        kind: str = CREATE,
     ) -> None:
         self._context = context
         self.partition_path = check_partition_path(partition_path)
         self.file_id = file_id
         self.name = base_file_name(file_id, task.write_token, context.requested_time)
         self._path = join_path(partition_path, self.name)
-        self._kind = kind
+        self._staged = staged_path(context.requested_time, self._path)
         self._sink: Any = None
         self._writer: Any = None
         self.rows = 0
@@ -131,10 +131,7 @@ class BaseFileWriter:
         self.rows += table.num_rows
 
     def _open(self, dictionary_columns: list[str]) -> None:
-        Markers(self._context.storage, self._context.requested_time).add(
-            self.partition_path, self.name, self._kind
-        )
-        self._sink = self._context.storage.open_output(self._path)
+        self._sink = self._context.storage.open_output(self._staged)
         codec = self._context.files.codec
         self._writer = ParquetWriter(
             self._sink,
@@ -160,7 +157,7 @@ class BaseFileWriter:
             size = self.size
             self._sink.close()
             return size
-        return self._context.storage.stat(self._path).size
+        return self._context.storage.stat(self._staged).size
 
     def stat(self, size: int, **facts: Any) -> WriteStat:
         """Return what a commit says of this file."""
@@ -179,7 +176,7 @@ class _Partition:
     """Rows of one partition that are held back, and the file that the next of them go to."""
 
     path: str
-    prefix: str = field(default_factory=lambda: str(uuid.uuid4()))
+    prefix: str
     files: int = 0
     held: list[pa.RecordBatch] = field(default_factory=list)
     held_bytes: int = 0
@@ -204,17 +201,27 @@ class PartitionedWriter:
             batch.column(PARTITION_PATH).dictionary_encode() if rule is None else partition_paths(batch, rule)
         )
         check_keys(keys, batch, self._context.key_fields)
-        if self._projection is None:
-            self._projection = plan_projection(batch.schema, self._context.data_schema)
-        columns = [keys, *self._projection.apply(batch).columns]
+        columns = [keys, *self._projected(batch).columns]
         rows = pa.RecordBatch.from_arrays(columns, names=[RECORD_KEY, *self._context.data_schema.names])
         for path, part in split_by_path(rows, paths):
             self._hold(path, part)
 
+    def write_partition(self, path: str, batch: pa.RecordBatch) -> None:
+        """Take rows of one partition, their record key first."""
+        columns = [batch.column(0), *self._projected(batch).columns]
+        names = [RECORD_KEY, *self._context.data_schema.names]
+        self._hold(path, pa.RecordBatch.from_arrays(columns, names=names))
+
+    def _projected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._projection is None:
+            self._projection = plan_projection(batch.schema, self._context.data_schema)
+        return self._projection.apply(batch)
+
     def _hold(self, path: str, batch: pa.RecordBatch) -> None:
         partition = self._partitions.get(path)
         if partition is None:
-            partition = self._partitions[path] = _Partition(check_partition_path(path))
+            prefix = str(uuid.uuid5(uuid.UUID(self._context.seed), f"{self._task.partition}/{path}"))
+            partition = self._partitions[path] = _Partition(check_partition_path(path), prefix)
         partition.held.append(batch)
         size = batch.nbytes
         partition.held_bytes += size

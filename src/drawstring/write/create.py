@@ -16,6 +16,7 @@ from drawstring.errors import InvalidInput, InvalidOption, UnsupportedTable
 from drawstring.schema.avro_arrow import avro_schema_from_arrow
 from drawstring.storage.base import Storage
 from drawstring.storage.table_properties import PROPERTIES
+from drawstring.write.locks import table_lock
 from drawstring.write.support import require_atomic_create
 from drawstring.write.table_names import avro_names
 from drawstring.write.time_partitions import PREFIX, TimePartition
@@ -40,11 +41,14 @@ def create_table(storage: Storage, options: TableOptions, *, schema: pa.Schema |
     """
     require_atomic_create(storage)
     properties = table_properties(options, schema=schema)
-    for directory in _DIRECTORIES:
-        storage.make_directory(directory)
     now = dt.datetime.now(dt.timezone.utc).isoformat()
     content = format_properties(properties, comment=f"Properties saved on {now}")
-    if not storage.create_if_absent(PROPERTIES, content):
+    # Under the lock, so that nobody who takes back an empty table of theirs takes this one.
+    with table_lock(storage):
+        for directory in _DIRECTORIES:
+            storage.make_directory(directory)
+        created = storage.create_if_absent(PROPERTIES, content)
+    if not created:
         raise InvalidInput(
             f"Cannot create a table at {storage.root}: there is one already. Append to it, or drop it first.",
             condition="TABLE_EXISTS",

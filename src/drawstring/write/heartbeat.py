@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 
+from drawstring.config.concurrency_options import LAZY, NEVER, ConcurrencyOptions
+from drawstring.model.instant import Instant
 from drawstring.storage.base import Storage
 from drawstring.write.clock import Clock
 from drawstring.write.locks import Owner
 
 DIRECTORY = ".hoodie/.heartbeat"
-INTERVAL_SECONDS = 30.0
-TOLERATED_SECONDS = 120.0
-"""Two of Hudi's default intervals: after this long without a beat a writer counts as dead."""
 
 
 class Heartbeat:
     """A file whose time is refreshed in the background until it is stopped."""
 
-    def __init__(self, storage: Storage, requested_time: str) -> None:
+    def __init__(self, storage: Storage, requested_time: str, *, interval_seconds: float = 60.0) -> None:
         self._storage = storage
         self._path = f"{DIRECTORY}/{requested_time}"
         self._content = Owner.me().to_bytes()
+        self._interval = interval_seconds
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"heartbeat-{requested_time}", daemon=True)
 
@@ -38,7 +39,7 @@ class Heartbeat:
             self._storage.delete(self._path)
 
     def abandon(self) -> None:
-        """Stop, and leave a file that names nobody alive: the next writer may roll the instant back."""
+        """Stop, and leave a file that names nobody alive: the next writer finishes or rolls back the instant."""
         self._halt()
         with suppress(OSError):
             self._storage.write(self._path, replace(Owner.me(), pid=-1, started="gone").to_bytes())
@@ -49,21 +50,47 @@ class Heartbeat:
             self._thread.join(timeout=5)
 
     def _run(self) -> None:
-        while not self._stop.wait(INTERVAL_SECONDS):
+        # Half of the interval that others are told, so that one late beat is not a missed one.
+        while not self._stop.wait(self._interval / 2):
             with suppress(OSError):
                 self._storage.write(self._path, self._content)
 
 
-def is_abandoned(storage: Storage, requested_time: str, *, clock: Clock) -> bool:
-    """Whether the drawstring writer of an instant is known to be gone.
+def is_dead(storage: Storage, instant: Instant, options: ConcurrencyOptions, *, clock: Clock) -> bool:
+    """Whether the writer of a pending instant counts as dead.
 
-    Its heartbeat must be there, and either name a dead process of this machine or have gone cold. A writer
-    without heartbeat may be a Hudi job at work: nothing is known of it.
+    A heartbeat that names a dead process of this machine proves it, and one that has gone cold counts as proof, as
+    in Hudi. Without a heartbeat nothing is known: such an instant is rolled back only where Hudi's policies say so,
+    LAZY (every writer must have one) or EAGER when it was asked for (nobody else is at work).
     """
-    path = f"{DIRECTORY}/{requested_time}"
+    if options.failed_writes == NEVER:
+        return False
+    path = f"{DIRECTORY}/{instant.requested_time}"
     try:
         owner = Owner.parse(storage.read(path))
         age_ms = clock() - storage.stat(path).modified_ms
     except FileNotFoundError:
-        return False
-    return owner is not None and (owner.is_dead or age_ms > TOLERATED_SECONDS * 1000)
+        return options.failed_writes == LAZY or options.rolls_back_without_heartbeat
+    dead = owner is not None and owner.is_dead
+    return dead or age_ms > options.heartbeat_expiry_seconds * 1000
+
+
+def sweep(storage: Storage, names: Iterable[str], pending: Iterable[Instant]) -> None:
+    """Delete heartbeats of drawstring's writers whose instants are not pending any more.
+
+    `names` must have been listed before the timeline was, and the lock be held: writers begin under it.
+    """
+    kept = {instant.requested_time for instant in pending}
+    for name in names:
+        path = f"{DIRECTORY}/{name}"
+        with suppress(OSError):
+            if name not in kept and Owner.parse(storage.read(path)) is not None:
+                storage.delete(path)
+
+
+def heartbeats(storage: Storage) -> list[str]:
+    """Return the instants that have a heartbeat."""
+    try:
+        return [entry.name for entry in storage.list(DIRECTORY) if entry.name.isdigit()]
+    except FileNotFoundError:
+        return []

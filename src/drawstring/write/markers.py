@@ -1,20 +1,27 @@
-"""Markers: a name written down before each data file, so that whatever a writer leaves can be found."""
+"""Markers: names of the data files of an instant, for whoever rolls it back."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from drawstring.model.file_names import join_path
-from drawstring.storage.base import Storage
+from drawstring.storage.base import FileInfo, Storage
 
+TEMP = ".hoodie/.temp"
 CREATE = "CREATE"
 MERGE = "MERGE"
 _INFIX = ".marker."
+_LISTS = re.compile(r"^MARKERS\d+$")
+
+
+def marker_path(requested_time: str, data_file: str, kind: str) -> str:
+    """Return the path of the marker of a data file (Hudi's DIRECT kind: an empty file each)."""
+    return f"{TEMP}/{requested_time}/{data_file}{_INFIX}{kind}"
 
 
 @dataclass(frozen=True)
 class Markers:
-    """The markers of one instant, one empty file each (Hudi's DIRECT kind)."""
+    """The markers of one instant, of whichever of Hudi's two kinds."""
 
     storage: Storage
     requested_time: str
@@ -22,12 +29,7 @@ class Markers:
     @property
     def directory(self) -> str:
         """Where the markers lie."""
-        return f".hoodie/.temp/{self.requested_time}"
-
-    def add(self, partition_path: str, file_name: str, kind: str) -> None:
-        """Mark a data file that is about to be written."""
-        name = join_path(partition_path, f"{file_name}{_INFIX}{kind}")
-        self.storage.write(f"{self.directory}/{name}", b"")
+        return f"{TEMP}/{self.requested_time}"
 
     def data_files(self) -> list[str]:
         """Paths of the marked data files, relative to the table."""
@@ -35,10 +37,15 @@ class Markers:
             entries = list(self.storage.list(self.directory, recursive=True))
         except FileNotFoundError:
             return []
-        skip = len(self.directory) + 1
-        paths = [e.path[skip:] for e in entries if not e.is_directory and _INFIX in e.name]
-        return sorted(path.rpartition(_INFIX)[0] for path in paths)
+        names = [name for entry in entries if not entry.is_directory for name in self._names(entry)]
+        return sorted({name.rpartition(_INFIX)[0] for name in names if _INFIX in name})
 
-    def drop(self) -> None:
-        """Delete all markers."""
-        self.storage.delete(self.directory, recursive=True)
+    def _names(self, entry: FileInfo) -> list[str]:
+        # Hudi's timeline server gathers the markers of an instant as lines of a few files.
+        if _LISTS.match(entry.name):
+            return self.storage.read(entry.path).decode().splitlines()
+        return [entry.path[len(self.directory) + 1 :]]
+
+    def exist(self) -> bool:
+        """Whether the instant has a folder for markers."""
+        return self.storage.exists(self.directory)

@@ -32,7 +32,6 @@ from drawstring.write.base_files import (
     file_schema,
     with_meta_columns,
 )
-from drawstring.write.markers import CREATE, MERGE
 
 DELETED = "_drawstring_deleted"
 POSITION = "_drawstring_position"
@@ -74,7 +73,7 @@ def _write_new(context: WriteContext, task: TaskContext, bucket: Bucket, rows: p
     live = rows.filter(pc.invert(rows.column(DELETED)))
     if not live.num_rows:
         return None
-    writer = BaseFileWriter(context, task, bucket.group.partition_path, bucket.group.file_id, kind=CREATE)
+    writer = BaseFileWriter(context, task, bucket.group.partition_path, bucket.group.file_id)
     for chunk in _row_groups(_prepared(context, task, bucket.group.partition_path, live)):
         writer.write(chunk)
     size = writer.close()
@@ -93,7 +92,7 @@ def _rewrite(
     if decision.is_idle:
         return None
     prepared = _prepared(context, task, bucket.group.partition_path, rows)
-    writer = BaseFileWriter(context, task, bucket.group.partition_path, bucket.group.file_id, kind=MERGE)
+    writer = BaseFileWriter(context, task, bucket.group.partition_path, bucket.group.file_id)
     merged = _merged(context, base_file, prepared, decision)
     for chunk in _row_groups(merged, schema=file_schema(context.schema)):
         writer.write(chunk)
@@ -168,13 +167,15 @@ def _combined(rows: pa.Table, rules: MergeRules) -> pa.Table:
         rows = rows.sort_by(POSITION)
         encoded = rows.column(RECORD_KEY).combine_chunks().dictionary_encode()
     ids = np.asarray(encoded.indices).astype(np.int64)
-    count = len(encoded.dictionary)
+    return rows.take(pa.array(winning_rows(rows, ids, len(encoded.dictionary), rules)))
+
+
+def winning_rows(rows: pa.Table, ids: np.ndarray, count: int, rules: MergeRules) -> np.ndarray:
+    """Return the rows that stay when one of each id does, in their order; ids are numbers below `count`."""
     if rules.ordering_fields:
         orderings = [_ordering(rows, name) for name in rules.ordering_fields]
-        kept = winner_per_key(ids, _kinds(rows, rules), orderings, count)
-    else:
-        kept = last_per_key(ids, count)
-    return rows.take(pa.array(np.sort(kept)))
+        return np.sort(winner_per_key(ids, _kinds(rows, rules), orderings, count))
+    return np.sort(last_per_key(ids, count))
 
 
 def _prepared(context: WriteContext, task: TaskContext, path: str, rows: pa.Table) -> pa.Table:

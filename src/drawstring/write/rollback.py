@@ -1,105 +1,203 @@
-"""Undoing an instant that never completed."""
+"""Undoing an instant that never completed: decided by a slot like every other change, then carried out."""
 
 from __future__ import annotations
 
-from contextlib import suppress
+import logging
+from collections.abc import Iterator
 
-from drawstring.errors import InvalidInput
-from drawstring.model.instant import Action, Instant
+from drawstring.config.concurrency_options import ConcurrencyOptions
+from drawstring.errors import CommitConflict, InvalidInput
+from drawstring.model.file_names import join_path, parse_base_file, parse_log_file
+from drawstring.model.instant import WRITE_ACTIONS, Action, Instant
+from drawstring.planning.table_state import TableState
 from drawstring.storage.base import Storage
 from drawstring.view.listing import METAFILE
+from drawstring.write import slots
 from drawstring.write.clock import Clock, newest_time, next_time, system_clock
 from drawstring.write.commit_encoding import encode_rollback, encode_rollback_plan
 from drawstring.write.heartbeat import DIRECTORY as HEARTBEATS
+from drawstring.write.heartbeat import is_dead
+from drawstring.write.landing import is_completed
 from drawstring.write.locks import table_lock
 from drawstring.write.markers import Markers
-from drawstring.write.table_state import TableState
+from drawstring.write.slots import Decision, Step
+from drawstring.write.table_facts import load_state
+
+logger = logging.getLogger(__name__)
 
 
-def rollback_pending(storage: Storage, requested_time: str, *, clock: Clock = system_clock) -> None:
-    """Roll back the pending instant requested at a time, under the table's lock.
+def rollback_pending(
+    storage: Storage, requested_time: str, *, clock: Clock = system_clock, lock_wait: float = 60.0
+) -> str:
+    """Roll back the pending write requested at a time, under the table's lock; returns the rollback's instant.
 
-    Call it for an instant whose writer is known to be dead: a writer that is alive would go on to commit
-    files that are gone. Raises `InvalidInput` when there is no such pending write.
+    Call it for a write whose writer is known to be dead; one of drawstring's that is alive finds out and fails.
+    Raises `InvalidInput` when there is no such pending write.
     """
-    with table_lock(storage):
-        state = TableState.load(storage)
-        for instant in state.timeline.pending:
-            if instant.requested_time == requested_time and instant.action in _ROLLED_BACK:
-                roll_back(state, instant, clock=clock)
-                return
-    raise InvalidInput(
-        f"There is no pending write {requested_time} in {storage.root}; nothing was rolled back.",
+    with table_lock(storage, wait_seconds=lock_wait):
+        number = slots.settle(storage)
+        state = load_state(storage)
+        for instant in pending_writes(state):
+            if instant.requested_time == requested_time:
+                return roll_back(state, instant, slot=number + 1, clock=clock)
+    raise _not_pending(storage, requested_time)
+
+
+def _not_pending(storage: Storage, requested_time: str) -> InvalidInput:
+    return InvalidInput(
+        f"There is no pending write {requested_time} in {storage.root}; nothing was rolled back. `drawstring inspect` "
+        "lists the instants of a table.",
         condition="NO_PENDING_INSTANT",
         instant=requested_time,
     )
 
 
-_ROLLED_BACK = frozenset({Action.COMMIT, Action.REPLACECOMMIT, Action.DELTACOMMIT})
+def rollback_dead(
+    storage: Storage,
+    *,
+    options: ConcurrencyOptions | None = None,
+    clock: Clock = system_clock,
+    lock_wait: float = 60.0,
+) -> list[str]:
+    """Roll back every pending write whose writer counts as dead, and return their instants."""
+    with table_lock(storage, wait_seconds=lock_wait):
+        number = slots.settle(storage)
+        before = load_state(storage)
+        _, after = roll_back_dead_writers(before, number, options or ConcurrencyOptions(), clock=clock)
+        return sorted({i.requested_time for i in pending_writes(before)} - _pending_times(after))
 
 
-def roll_back(state: TableState, instant: Instant, *, clock: Clock) -> None:
-    """Roll an instant back the way Hudi does, leaving a rollback instant; the lock must be held.
+def writes_to_roll_back(
+    storage: Storage, requested_time: str | None = None, *, clock: Clock = system_clock
+) -> list[str]:
+    """Return the pending writes that a rollback would undo: the named one, or all whose writers are dead."""
+    pending = pending_writes(load_state(storage))
+    if requested_time is not None:
+        found = [i.requested_time for i in pending if i.requested_time == requested_time]
+        if not found:
+            raise _not_pending(storage, requested_time)
+        return found
+    options = ConcurrencyOptions()
+    return [i.requested_time for i in pending if is_dead(storage, i, options, clock=clock)]
 
-    Marked files are deleted first, the instant's own files last: a crash in between leaves an instant that
-    is still pending, and the next writer repeats the rollback.
+
+def roll_back_dead_writers(
+    state: TableState, number: int, options: ConcurrencyOptions, *, clock: Clock
+) -> tuple[int, TableState]:
+    """Roll back writes whose writers are dead; the lock must be held, and slot `number` be the newest, finished.
+
+    Returns the newest slot and the state after that.
     """
+    found = state
+    for instant in pending_writes(state):
+        if is_dead(state.storage, instant, options, clock=clock):
+            logger.warning(
+                "Rolling back %s of %s, whose writer died.", instant.requested_time, state.storage.root
+            )
+            number += 1
+            roll_back(found, instant, slot=number, clock=clock)
+            found = load_state(state.storage)
+    return number, found
+
+
+def pending_writes(state: TableState) -> list[Instant]:
+    """Return the writes that have not completed."""
+    return [instant for instant in state.timeline.pending if instant.action in WRITE_ACTIONS]
+
+
+def _pending_times(state: TableState) -> set[str]:
+    return {instant.requested_time for instant in pending_writes(state)}
+
+
+def roll_back(state: TableState, instant: Instant, *, slot: int, clock: Clock) -> str:
+    """Roll an instant back the way Hudi does, leaving a rollback instant; the lock must be held."""
+    storage = state.storage
+    if is_completed(load_state(storage), instant.requested_time):
+        raise _landed(storage, instant)
+    rollback_time = next_time(
+        newest_time(state.timeline.ascending_instants), clock=clock, timezone=state.config.timezone
+    )
+    decision = _decision(state, instant, rollback_time, clock)
+    if not slots.take(storage, slot, decision):
+        raise CommitConflict(
+            f"The write {instant.requested_time} of {storage.root} was not rolled back: another writer changed the "
+            "table at the same moment. Try again.",
+            condition="OVERTAKEN",
+            instant=instant.requested_time,
+        )
+    slots.carry_out(storage, decision)
+    return rollback_time
+
+
+def _landed(storage: Storage, instant: Instant) -> CommitConflict:
+    return CommitConflict(
+        f"The write {instant.requested_time} of {storage.root} has completed meanwhile; it was not rolled back.",
+        condition="ALREADY_COMMITTED",
+        instant=instant.requested_time,
+    )
+
+
+def _decision(state: TableState, instant: Instant, rollback_time: str, clock: Clock) -> Decision:
+    """Data files go first, the instant's own files last: whoever repeats the steps finds what is left to do."""
     storage, directory = state.storage, state.config.timeline_directory
-    started_ms = clock()
-    time_of_rollback = next_time(
-        newest_time(TableState.load(storage).timeline.ascending_instants),
-        clock=clock,
-        timezone=state.config.timezone,
-    )
-    markers = Markers(storage, instant.requested_time)
-    files = _by_partition(markers.data_files())
+    files = _by_partition(files_of(state, instant))
     absolute = {path: [f"{storage.root}/{name}" for name in names] for path, names in files.items()}
-    plan = encode_rollback_plan(instant.requested_time, instant.action.value, absolute)
-    storage.create_if_absent(f"{directory}/{time_of_rollback}.rollback.requested", plan)
-    storage.create_if_absent(f"{directory}/{time_of_rollback}.rollback.inflight", b"")
-    delete_files(storage, [name for names in files.values() for name in names], instant.requested_time)
-    done = encode_rollback(
-        time_of_rollback,
-        instant.requested_time,
-        instant.action.value,
-        files=absolute,
-        millis=clock() - started_ms,
+    target = (instant.requested_time, instant.action.value)
+    completed = next_time(rollback_time, clock=clock, timezone=state.config.timezone)
+    plan = encode_rollback_plan(*target, absolute)
+    done = encode_rollback(rollback_time, *target, files=absolute, millis=0)
+    requested = f"{directory}/{instant.requested_time}.{instant.action.value}.requested"
+    return Decision(
+        instant=instant.requested_time,
+        steps=(
+            Step.create(f"{directory}/{rollback_time}.rollback.requested", plan),
+            Step.create(f"{directory}/{rollback_time}.rollback.inflight", b""),
+            *(Step.delete(name) for names in files.values() for name in names),
+            *_metafile_steps(storage, files, instant.requested_time),
+            Step.create(f"{directory}/{rollback_time}_{completed}.rollback", done),
+            Step.delete_tree(Markers(storage, instant.requested_time).directory),
+            *drop_instant_steps(directory, instant.requested_time, instant.action),
+            Step.delete(f"{HEARTBEATS}/{instant.requested_time}"),
+        ),
+        removes=requested,
     )
-    completed = next_time(time_of_rollback, clock=clock, timezone=state.config.timezone)
-    storage.create_if_absent(f"{directory}/{time_of_rollback}_{completed}.rollback", done)
-    markers.drop()
-    drop_instant(storage, directory, instant.requested_time, instant.action)
-    storage.delete(f"{HEARTBEATS}/{instant.requested_time}")
 
 
-def drop_instant(storage: Storage, directory: str, requested_time: str, action: Action) -> None:
-    """Delete the pending files of an instant, the inflight one first."""
-    inflight = "inflight" if action is Action.COMMIT else f"{action.value}.inflight"
-    storage.delete(f"{directory}/{requested_time}.{inflight}")
-    storage.delete(f"{directory}/{requested_time}.{action.value}.requested")
+def _metafile_steps(storage: Storage, files: dict[str, list[str]], requested_time: str) -> Iterator[Step]:
+    """A partition that only this instant had begun to fill is no partition: Hudi would list it as an empty one."""
+    for path in files:
+        metafile = join_path(path, METAFILE)
+        others = [e for e in storage.list(path) if e.name != METAFILE and e.path not in files[path]]
+        begun_by = f"commitTime={requested_time}\n".encode()
+        if not others and storage.exists(metafile) and begun_by in storage.read(metafile) + b"\n":
+            yield Step.delete(metafile)
 
 
-def delete_files(storage: Storage, paths: list[str], requested_time: str) -> None:
-    """Delete data files of one instant, and the partition directories that only they had filled."""
-    for path in paths:
-        storage.delete(path)
-    for partition_path in {path.rpartition("/")[0] for path in paths}:
-        _drop_partition_made_by(storage, partition_path, requested_time)
+def drop_instant_steps(directory: str, requested_time: str, action: Action) -> tuple[Step, Step]:
+    """Return the steps that delete the pending files of an instant, the inflight one first."""
+    return (
+        Step.delete(f"{directory}/{inflight_name(requested_time, action)}"),
+        Step.delete(f"{directory}/{requested_time}.{action.value}.requested"),
+    )
 
 
-def _drop_partition_made_by(storage: Storage, partition_path: str, requested_time: str) -> None:
-    metafile = f"{partition_path}/{METAFILE}" if partition_path else METAFILE
-    with suppress(FileNotFoundError):
-        if f"commitTime={requested_time}\n".encode() in storage.read(metafile) + b"\n":
-            storage.delete(metafile)
-    while partition_path:
-        try:
-            if any(True for _ in storage.list(partition_path)):
-                return
-        except FileNotFoundError:
-            pass
-        storage.delete(partition_path, recursive=True)
-        partition_path = partition_path.rpartition("/")[0]
+def inflight_name(requested_time: str, action: Action) -> str:
+    """Return the name of an inflight instant; a commit's does not say what it is."""
+    return f"{requested_time}.{'inflight' if action is Action.COMMIT else f'{action.value}.inflight'}"
+
+
+def files_of(state: TableState, instant: Instant) -> list[str]:
+    """Return the data files of a pending instant: those that its markers name, or all that carry its time."""
+    markers = Markers(state.storage, instant.requested_time)
+    if markers.exist():
+        return [path for path in markers.data_files() if state.storage.exists(path)]
+    found = []
+    for partition in state.view(None).partitions():
+        for name, size in state.listing.files(partition):
+            file = parse_base_file(partition, name, size) or parse_log_file(partition, name, size)
+            if file is not None and file.instant == instant.requested_time:
+                found.append(file.path)
+    return found
 
 
 def _by_partition(paths: list[str]) -> dict[str, list[str]]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from drawstring.config.write_options import KEY_GENERATORS
 from drawstring.errors import UnsupportedTable
-from drawstring.model.instant import Action
+from drawstring.model.file_group import FileSlice
+from drawstring.planning.table_state import TableState
 from drawstring.storage import ArrowStorage, Storage
 from drawstring.storage.arrow_fs import no_atomic_create
-from drawstring.write.table_state import TableState
+from drawstring.write.table_facts import schema_commit
 
 _BUCKET_FILE_ID = re.compile(r"^0{2}\d{6}-")
+"""File groups of a bucket index begin with the number of their bucket."""
 _METADATA_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 
 
@@ -68,18 +70,8 @@ def _merger(state: TableState) -> str | None:
 
 
 def _schema_on_read(state: TableState) -> str | None:
-    commit = state.schema_commit
+    commit = schema_commit(state)
     return "columns with ids" if commit is not None and commit.internal_schema else None
-
-
-def _pending_clustering(state: TableState) -> str | None:
-    pending = [i for i in state.timeline.pending if i.action is Action.CLUSTERING]
-    return pending[0].requested_time if pending else None
-
-
-def _bucket_index(state: TableState) -> str | None:
-    groups = [s.group.file_id for s in state.slices(list(state.view.partitions())[:20])]
-    return groups[0] if groups and all(_BUCKET_FILE_ID.match(file_id) for file_id in groups) else None
 
 
 REFUSALS = (
@@ -133,16 +125,6 @@ REFUSALS = (
         _schema_on_read,
         "its schema was altered as {found}. Write it with Apache Hudi",
     ),
-    WriteRefusal(
-        "WRITE_PENDING_CLUSTERING",
-        _pending_clustering,
-        "a clustering is pending ({found}). Run it, or roll it back, with Apache Hudi",
-    ),
-    WriteRefusal(
-        "WRITE_BUCKET_INDEX",
-        _bucket_index,
-        "its file groups are buckets ({found}), which drawstring does not write. Write it with Apache Hudi",
-    ),
 )
 
 
@@ -164,3 +146,17 @@ def check_writable(state: TableState) -> None:
                 path=state.storage.root,
                 found=found,
             )
+
+
+def refuse_buckets(slices: Iterable[FileSlice], path: str) -> None:
+    """Refuse to add rows to partitions whose file groups are the buckets of an index."""
+    groups = [found.group.file_id for found in slices]
+    if groups and all(_BUCKET_FILE_ID.match(file_id) for file_id in groups):
+        raise UnsupportedTable(
+            f"Cannot write to {path}: its file groups are buckets ({groups[0]}), which drawstring does not write. "
+            "Write it with Apache Hudi.",
+            condition="WRITE_BUCKET_INDEX",
+            operation="write",
+            path=path,
+            found=groups[0],
+        )

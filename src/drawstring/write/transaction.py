@@ -1,34 +1,48 @@
-"""One write as a transaction: begin, stage files, validate, publish; the outcome is a value.
+"""One write as a transaction: announce, stage files, validate, decide, publish; the outcome is a value.
 
-Timeline files order everything: `requested` and `inflight` announce the write, markers name each data file
-before it exists, and the completed file, published last under the table's lock, is the commit.
+1. `requested` and `inflight` announce the write; a heartbeat says that its writer lives.
+2. Tasks write files that no reader lists (`staging`).
+3. Under the table's lock, what others decided is finished, and the write is validated against what they did: the
+   rule for schemas, then the rules for file groups and keys (`conflicts`).
+4. The next slot decides the commit (`slots`). From here on nothing of it is ever undone.
+5. Files get their names, and the completed instant, last, makes them visible.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 
-from drawstring.errors import CommitConflict, CommitOutcomeUnknown, CorruptTable, DrawstringError
+from drawstring.config.concurrency_options import ConcurrencyOptions
+from drawstring.errors import CommitConflict, CommitOutcomeUnknown, CorruptTable
 from drawstring.model.commit_metadata import CommitMetadata
-from drawstring.model.file_names import join_path
-from drawstring.model.instant import WRITE_ACTIONS, Action, Instant, State
+from drawstring.model.instant import Action, Instant, State
+from drawstring.planning.table_state import TableState
 from drawstring.storage.base import Storage
-from drawstring.view.listing import METAFILE
+from drawstring.write import conflicts, heartbeat, slots, staging
 from drawstring.write.clock import Clock, newest_time, next_time, system_clock
 from drawstring.write.commit_encoding import encode_commit, encode_inflight, encode_requested_replace
-from drawstring.write.heartbeat import Heartbeat, is_abandoned
-from drawstring.write.locks import table_lock
+from drawstring.write.heartbeat import Heartbeat
+from drawstring.write.landing import has_landed
+from drawstring.write.locks import lock_provider, table_lock
 from drawstring.write.markers import Markers
-from drawstring.write.rollback import delete_files, drop_instant, roll_back
+from drawstring.write.rollback import drop_instant_steps, inflight_name, roll_back_dead_writers
+from drawstring.write.slots import Decision, Step
 from drawstring.write.support import check_writable
-from drawstring.write.table_state import TableState
+from drawstring.write.table_facts import load_state
+from drawstring.write.write_set import WriteSet, existing_groups
 
 logger = logging.getLogger(__name__)
-_THREADS = 8
+
+SchemaRule = Callable[[TableState, TableState, WriteSet, str], str]
+"""Decides the schema that a commit records, from start, now, write set and instant; raises when it must not be."""
+
+
+def written_schema(_start: TableState, _now: TableState, write_set: WriteSet, _instant: str) -> str:
+    """Record what the writer wrote with, whatever others did."""
+    return write_set.schema_written
 
 
 @dataclass(frozen=True)
@@ -61,19 +75,28 @@ class Transaction:
 
     1. Its instant is later than everything on the timeline when it began.
     2. Until the completed file exists, readers see nothing of it.
-    3. It commits only if no other write completed since it began and nobody rolled it back.
+    3. It commits only if nothing that others did since it began stands in its way, and nobody rolled it back.
     """
 
     def __init__(
-        self, state: TableState, requested_time: str, action: Action, *, clock: Clock, lock_wait: float
+        self,
+        state: TableState,
+        requested_time: str,
+        action: Action,
+        *,
+        options: ConcurrencyOptions,
+        clock: Clock = system_clock,
     ) -> None:
         self.state = state
         self.requested_time = requested_time
         self.action = action
-        self.markers = Markers(state.storage, requested_time)
+        self.options = options
         self._clock = clock
-        self._lock_wait = lock_wait
-        self._heartbeat = Heartbeat(state.storage, requested_time)
+        self._heartbeat = Heartbeat(
+            state.storage, requested_time, interval_seconds=options.heartbeat_interval_seconds
+        )
+        self._decision: Decision | None = None
+        self._announced: bool | None = False
 
     @classmethod
     def begin(
@@ -82,22 +105,23 @@ class Transaction:
         *,
         operation: str,
         action: Action = Action.COMMIT,
+        options: ConcurrencyOptions | None = None,
         clock: Clock = system_clock,
-        lock_wait: float = 60.0,
     ) -> Transaction:
         """Announce a write.
 
-        Instants that dead drawstring writers left are rolled back first. Raises `UnsupportedTable` for a
-        table that cannot be written, `CommitConflict` when another writer is at work.
+        What others decided is finished first, and what dead writers left is rolled back. Raises
+        `UnsupportedTable` for a table that cannot be written.
         """
+        options = options or ConcurrencyOptions()
         transaction: Transaction | None = None
         try:
-            with table_lock(storage, wait_seconds=lock_wait):
-                state = _settle_pending(TableState.load(storage), clock)
-                check_writable(state)
+            provider = lock_provider(storage, options.lock_settings)
+            with table_lock(storage, wait_seconds=options.lock_wait_seconds, provider=provider):
+                state = _settled_state(storage, options, clock)
                 newest = newest_time(state.timeline.ascending_instants)
                 time = next_time(newest, clock=clock, timezone=state.config.timezone)
-                transaction = cls(state, time, action, clock=clock, lock_wait=lock_wait)
+                transaction = cls(state, time, action, options=options, clock=clock)
                 transaction._announce(operation)
         except BaseException:
             if transaction is not None:
@@ -110,20 +134,18 @@ class Transaction:
         is_replace = self.action is Action.REPLACECOMMIT
         named = operation if operation == "DELETE_PARTITION" else None
         request = encode_requested_replace(named) if is_replace else b""
-        self._create(f"{self.requested_time}.{self.action.value}.requested", request)
-        self._create(self._inflight, encode_inflight(operation))
-
-    @property
-    def _inflight(self) -> str:
-        suffix = "inflight" if self.action is Action.COMMIT else f"{self.action.value}.inflight"
-        return f"{self.requested_time}.{suffix}"
-
-    @property
-    def _directory(self) -> str:
-        return self.state.config.timeline_directory
+        self._announced = None  # until storage has answered, it is not known
+        try:
+            self._create(f"{self.requested_time}.{self.action.value}.requested", request)
+        except CommitConflict:
+            self._announced = False
+            raise
+        self._announced = True
+        self._create(inflight_name(self.requested_time, self.action), encode_inflight(operation))
 
     def _create(self, name: str, content: bytes) -> None:
-        if not self.state.storage.create_if_absent(f"{self._directory}/{name}", content):
+        path = f"{self._directory}/{name}"
+        if not self.state.storage.create_if_absent(path, content, durable=bool(content)):
             raise CommitConflict(
                 f"Another writer took the instant {self.requested_time} of {self.state.storage.root} at the "
                 "same moment. Nothing was written; try again.",
@@ -131,127 +153,182 @@ class Transaction:
                 instant=self.requested_time,
             )
 
-    def commit(self, metadata: CommitMetadata) -> Outcome:
+    @property
+    def _directory(self) -> str:
+        return self.state.config.timeline_directory
+
+    @property
+    def _inflight(self) -> str:
+        return f"{self._directory}/{inflight_name(self.requested_time, self.action)}"
+
+    def commit(
+        self,
+        metadata: CommitMetadata,
+        write_set: WriteSet | None = None,
+        *,
+        schema_rule: SchemaRule = written_schema,
+    ) -> Outcome:
         """Publish the write, or undo it when another writer was first.
 
-        Any other failure undoes it as well and is raised.
+        Without a write set, the file groups that the metadata names are taken to be all that it touched. Any
+        failure before the decision undoes the write and is raised.
         """
-        outcome: Outcome | None = None
+        declared = write_set or WriteSet(existing_groups(metadata), schema_written=metadata.schema)
         try:
-            self._write_metafiles(stat.partition_path for stat in metadata.stats)
-            with table_lock(self.state.storage, wait_seconds=self._lock_wait):
-                now = TableState.load(self.state.storage)
-                self._validate(now)
-                self._drop_leftovers(metadata)
-                outcome = self._publish(now, metadata)
-        except CommitConflict as error:
-            self.abort()
-            return Conflicted(error)
-        except BaseException:
-            if outcome is None:
-                self.abort()
-                raise
-            # Only the lock could not be released; the commit stands.
-            logger.warning("Could not release the lock of %s.", self.state.storage.root, exc_info=True)
-        if isinstance(outcome, Committed):
-            self._clean_up(metadata)
-        else:
-            self._heartbeat.stop()
+            self._check_files(metadata)
+            with self._locked():
+                number = slots.settle(self.state.storage)
+                now = load_state(self.state.storage)
+                metadata = self._validated(now, metadata, declared, schema_rule)
+                outcome = self._publish(now, number + 1, metadata)
+        except BaseException as error:
+            return self._failed(error, metadata)
+        self._clean_up(outcome)
         return outcome
 
-    def _write_metafiles(self, partition_paths: Iterable[str]) -> None:
-        with ThreadPoolExecutor(_THREADS) as pool:
-            list(pool.map(self._write_metafile, sorted(set(partition_paths))))
+    def _check_files(self, metadata: CommitMetadata) -> None:
+        try:
+            staging.check_staged(self.state.storage, self.requested_time, metadata.stats)
+        except CorruptTable:
+            if self.state.storage.exists(self._inflight):
+                raise
+            raise conflicts.rolled_back(self.state.storage, self.requested_time) from None
 
-    def _write_metafile(self, path: str) -> None:
-        name = join_path(path, METAFILE)
-        if not self.state.storage.exists(name):
-            depth = len(path.split("/")) if path else 0
-            content = f"#partition metadata\ncommitTime={self.requested_time}\npartitionDepth={depth}\n"
-            self.state.storage.create_if_absent(name, content.encode())
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the lock. Once the commit is decided, failing to release it is nothing that undoes it."""
+        provider = lock_provider(self.state.storage, self.options.lock_settings)
+        lock = table_lock(self.state.storage, wait_seconds=self.options.lock_wait_seconds, provider=provider)
+        lock.__enter__()
+        try:
+            yield
+        finally:
+            try:
+                lock.__exit__(None, None, None)
+            except Exception:
+                logger.warning("Could not release the lock of %s.", self.state.storage.root, exc_info=True)
 
-    def _validate(self, now: TableState) -> None:
-        pending = {i.requested_time: i for i in now.timeline.pending}
-        inflight = self.state.storage.exists(f"{self._directory}/{self._inflight}")
-        if self.requested_time not in pending or not inflight:
-            raise self._conflict(
-                "ROLLED_BACK", f"another writer rolled back its instant {self.requested_time}"
-            )
-        before = {i.requested_time for i in self.state.timeline.completed_writes}
-        newer = [i for i in now.timeline.completed_writes if i.requested_time not in before]
-        if newer:
-            raise self._conflict("CONCURRENT_COMMIT", f"another write, {newer[0].file_name}, completed since")
+    def _validated(
+        self, now: TableState, metadata: CommitMetadata, write_set: WriteSet, schema_rule: SchemaRule
+    ) -> CommitMetadata:
+        """Return the metadata to record, with the schema that the rule decided; raises `CommitConflict`."""
+        storage, ours = self.state.storage, self.requested_time
+        if not self._is_pending(now):
+            raise conflicts.rolled_back(storage, ours)
         if dict(now.config.properties) != dict(self.state.config.properties):
-            raise self._conflict("SETTINGS_CHANGED", "its hoodie.properties changed since")
+            raise conflicts.settings_changed(storage, ours)
+        conflicts.check_history(self.state, now, ours)
+        schema = schema_rule(self.state, now, write_set, ours)
+        since = conflicts.completed_since(self.state, now)
+        conflicts.check_groups(since, write_set, storage, ours)
+        conflicts.check_pending_plans(now, write_set, ours)
+        if write_set.checks_new_keys:
+            staged = [(stat, staging.staged_path(ours, stat.path)) for stat in metadata.stats]
+            conflicts.check_new_keys(since, staged, storage, ours)
+        return replace(metadata, extra={**metadata.extra, "schema": schema}) if schema else metadata
 
-    def _conflict(self, condition: str, what: str) -> CommitConflict:
-        return CommitConflict(
-            f"The write to {self.state.storage.root} was not committed: {what}. Nothing of this write is "
-            "visible; run it again on the table as it is now.",
-            condition=condition,
-            path=self.state.storage.root,
-            instant=self.requested_time,
-        )
+    def _is_pending(self, now: TableState) -> bool:
+        pending = {instant.requested_time for instant in now.timeline.pending}
+        return self.requested_time in pending and self.state.storage.exists(self._inflight)
 
-    def _drop_leftovers(self, metadata: CommitMetadata) -> None:
-        """Delete files of task attempts that were not accepted: readers would take them for committed."""
-        accepted = {stat.path for stat in metadata.stats}
-        for path in self.markers.data_files():
-            if path not in accepted:
-                self.state.storage.delete(path)
-
-    def _publish(self, now: TableState, metadata: CommitMetadata) -> Outcome:
+    def _publish(self, now: TableState, slot: int, metadata: CommitMetadata) -> Outcome:
         storage = self.state.storage
         newest = newest_time(now.timeline.ascending_instants)
         completed = next_time(newest, clock=self._clock, timezone=self.state.config.timezone)
-        instant = Instant(
-            self.requested_time,
-            self.action,
-            State.COMPLETED,
-            completed,
-            f"{self.requested_time}_{completed}.{self.action.value}",
-        )
+        name = f"{self.requested_time}_{completed}.{self.action.value}"
+        instant = Instant(self.requested_time, self.action, State.COMPLETED, completed, name)
         content = encode_commit(metadata, is_replace=self.action is Action.REPLACECOMMIT)
-        path = f"{self._directory}/{instant.file_name}"
-        try:
-            storage.create_if_absent(path, content)
-        except DrawstringError:
-            raise
-        except Exception as error:
-            landed = _landed(storage, path)
-            if landed is None:
-                return OutcomeUnknown(self._unknown(instant, error))
-            if not landed:
-                raise
+        steps = (
+            *staging.publishing_steps(self.requested_time, metadata.stats),
+            Step.create(f"{self._directory}/{name}", content),
+        )
+        self._decision = Decision(
+            self.requested_time, steps, creates=f"{self._directory}/{name}", needs=self._inflight
+        )
+        if not slots.take(storage, slot, self._decision):
+            self._decision = None
+            raise conflicts.overtaken(storage, self.requested_time)
+        slots.carry_out(storage, self._decision)
         return Committed(instant, metadata)
 
-    def _unknown(self, instant: Instant, error: Exception) -> CommitOutcomeUnknown:
+    def _failed(self, error: BaseException, metadata: CommitMetadata) -> Outcome:
+        """Undo what was not decided; keep, and if possible finish, what was or may have been."""
+        if self._decision is None:
+            self.abort()
+            if isinstance(error, CommitConflict):
+                return Conflicted(error)
+            raise error
+        landed = has_landed(self.state.storage, self.requested_time)
+        if landed is False:
+            self._decision = None
+            self.abort()
+            raise error
+        if landed and isinstance(error, Exception) and self._finish_decided():
+            outcome = self._committed(metadata)
+            self._clean_up(outcome)
+            return outcome
+        # Another writer finishes what was decided; the heartbeat tells it not to wait.
+        self._heartbeat.abandon()
+        if isinstance(error, Exception):
+            return OutcomeUnknown(self._unknown(error))
+        raise error
+
+    def _finish_decided(self) -> bool:
+        assert self._decision is not None
+        try:
+            with self._locked():
+                slots.settle(self.state.storage)
+            return self._decision.is_carried_out(self.state.storage)
+        except Exception:
+            logger.warning("Could not finish the commit %s.", self.requested_time, exc_info=True)
+            return False
+
+    def _committed(self, metadata: CommitMetadata) -> Committed:
+        assert self._decision is not None
+        name = self._decision.creates.rpartition("/")[2]
+        completed = name.partition("_")[2].partition(".")[0]
+        return Committed(
+            Instant(self.requested_time, self.action, State.COMPLETED, completed, name), metadata
+        )
+
+    def _unknown(self, error: Exception) -> CommitOutcomeUnknown:
+        assert self._decision is not None
+        name = self._decision.creates.rpartition("/")[2]
         unknown = CommitOutcomeUnknown(
             f"It is not known whether the write to {self.state.storage.root} was committed: storage failed "
-            f"while {instant.file_name} was published ({error}). No file was deleted. If that file is in "
-            f"{self._directory}, the write is committed; if not, it can be repeated.",
+            f"while {name} was published ({error}). No file was deleted. The next write finishes the commit if it was "
+            f"decided, and rolls it back if not; if {name} is in {self._directory} then, it is committed.",
             instant=self.requested_time,
-            file=instant.file_name,
+            file=name,
         )
         unknown.__cause__ = error
         return unknown
 
-    def _clean_up(self, metadata: CommitMetadata) -> None:
+    def _clean_up(self, outcome: Outcome) -> None:
         # The commit stands: what cannot be tidied now is only untidy.
+        storage = self.state.storage
         try:
-            self._drop_leftovers(metadata)
-            self.markers.drop()
+            storage.delete(Markers(storage, self.requested_time).directory, recursive=True)
+            slots.forget_old(storage, slots.newest(storage))
         except Exception:
-            logger.warning("Could not remove the markers of %s.", self.requested_time, exc_info=True)
+            logger.warning("Could not tidy up after %s.", self.requested_time, exc_info=True)
         self._heartbeat.stop()
 
     def abort(self) -> None:
-        """Undo the write: data files, markers, then its instant. Failing to is logged, not raised."""
+        """Undo the write: staged files, then its instant. Failing to is logged, not raised."""
         storage = self.state.storage
+        if self._decision is not None or self._announced is None:
+            # Perhaps decided, or announced: the next writer can tell, and finishes or rolls back.
+            self._heartbeat.abandon()
+            return
+        if not self._announced:
+            with suppress(Exception):
+                self._heartbeat.stop()
+            return
         try:
-            delete_files(storage, self.markers.data_files(), self.requested_time)
-            self.markers.drop()
-            drop_instant(storage, self._directory, self.requested_time, self.action)
+            storage.delete(Markers(storage, self.requested_time).directory, recursive=True)
+            for step in drop_instant_steps(self._directory, self.requested_time, self.action):
+                storage.delete(step.path)
         except Exception:
             logger.warning(
                 "Could not undo the write %s of %s; the next writer rolls it back.",
@@ -265,46 +342,13 @@ class Transaction:
             self._heartbeat.stop()
 
 
-def refuse_if_being_written(storage: Storage, *, clock: Clock = system_clock) -> None:
-    """Raise `CommitConflict` when a write of the table is pending whose writer may be at work."""
-    try:
-        state = TableState.load(storage)
-    except CorruptTable:
-        return
-    for instant in _pending_writes(state):
-        _require_abandoned(state, instant, clock)
-
-
-def _settle_pending(state: TableState, clock: Clock) -> TableState:
-    pending = _pending_writes(state)
-    for instant in pending:
-        _require_abandoned(state, instant, clock)
-        logger.warning(
-            "Rolling back %s of %s, whose writer died.", instant.requested_time, state.storage.root
-        )
-        roll_back(state, instant, clock=clock)
-    return TableState.load(state.storage) if pending else state
-
-
-def _pending_writes(state: TableState) -> list[Instant]:
-    return [i for i in state.timeline.pending if i.action in WRITE_ACTIONS]
-
-
-def _require_abandoned(state: TableState, instant: Instant, clock: Clock) -> None:
-    if not is_abandoned(state.storage, instant.requested_time, clock=clock):
-        raise CommitConflict(
-            f"Cannot write to {state.storage.root}: the write {instant.requested_time} "
-            f"({instant.action.value}, {instant.state.value}) has not completed, and its writer may be at "
-            "work. Nothing was written. Try again when it is done; if its writer is dead, call "
-            "drawstring.write.rollback.rollback_pending, or let Apache Hudi's next write roll it back.",
-            condition="WRITE_PENDING",
-            path=state.storage.root,
-            instant=instant.requested_time,
-        )
-
-
-def _landed(storage: Storage, path: str) -> bool | None:
-    try:
-        return storage.exists(path)
-    except Exception:
-        return None
+def _settled_state(storage: Storage, options: ConcurrencyOptions, clock: Clock) -> TableState:
+    """Finish what was decided, roll back what dead writers left, sweep; the lock must be held."""
+    folders, beats = staging.temporary_folders(storage), heartbeat.heartbeats(storage)
+    number = slots.settle(storage)
+    state = load_state(storage)
+    check_writable(state)
+    _, state = roll_back_dead_writers(state, number, options, clock=clock)
+    staging.sweep(storage, folders, state.timeline.pending)
+    heartbeat.sweep(storage, beats, state.timeline.pending)
+    return state

@@ -15,6 +15,7 @@ from drawstring.storage import LocalStorage
 from drawstring.write.assignment import Bucket
 from drawstring.write.base_files import TaskContext, WriteContext
 from drawstring.write.merge_group import DELETED, POSITION, MergeRules, write_bucket
+from drawstring.write.staging import staged_path
 from tests.ordering_values import ASCENDING, pairs
 from tests.unit.merge.slices import EVENT_TIME, META, Slice
 
@@ -53,7 +54,13 @@ class Group:
         bucket = Bucket(0, FileGroupId("", "f-0"), self.base)
         stat = write_bucket(context, TaskContext(0), bucket, rows, rules)
         if stat is not None:
-            self.base = BaseFile(stat.path, stat.file_size, "f-0", context.requested_time, "0-0-0")
+            self.base = BaseFile(
+                staged_path(context.requested_time, stat.path),
+                stat.file_size,
+                "f-0",
+                context.requested_time,
+                "0-0-0",
+            )
 
     def read(self) -> dict[str, str]:
         if self.base is None:

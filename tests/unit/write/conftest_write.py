@@ -10,6 +10,7 @@ from drawstring.config.write_options import TableOptions
 from drawstring.model.commit_metadata import CommitMetadata, WriteStat
 from drawstring.storage import LocalStorage, MemoryStorage
 from drawstring.write.create import create_table
+from drawstring.write.staging import staged_path
 from drawstring.write.transaction import Transaction
 
 _numbers = itertools.count()
@@ -34,10 +35,10 @@ def table(storage):
 def stage_file(transaction: Transaction, *, file_id: str = "f1-0", partition: str = "oslo") -> WriteStat:
     """Write one small data file the way an executor does."""
     name = f"{file_id}_0-0-0_{transaction.requested_time}.parquet"
-    transaction.markers.add(partition, name, "CREATE")
-    with transaction.state.storage.open_output(f"{partition}/{name}") as file:
+    staged = staged_path(transaction.requested_time, f"{partition}/{name}")
+    with transaction.state.storage.open_output(staged) as file:
         pq.write_table(pa.table({"_hoodie_record_key": ["1"], "id": ["1"]}), file)
-    size = transaction.state.storage.stat(f"{partition}/{name}").size
+    size = transaction.state.storage.stat(staged).size
     return WriteStat(file_id, f"{partition}/{name}", partition, 1, num_inserts=1, file_size=size)
 
 

@@ -11,7 +11,7 @@ from drawstring.config.write_options import TableOptions
 from drawstring.errors import InvalidInput, InvalidOption, UnsupportedTable
 from drawstring.storage.table_properties import PROPERTIES, read_table_config
 from drawstring.write.create import create_table
-from drawstring.write.table_state import TableState
+from drawstring.write.table_facts import load_state, table_schema
 
 AS_HUDI_WRITES = {
     "hoodie.table.keygenerator.type": "SIMPLE",
@@ -56,7 +56,7 @@ def test_settings_are_those_that_hudi_writes(storage):
 def test_table_made_with_a_schema_has_it_before_any_commit(storage):
     schema = pa.schema([("id", pa.int32()), ("d", pa.decimal128(10, 2))])
     create_table(storage, OPTIONS, schema=schema)
-    assert TableState.load(storage).schema == schema
+    assert table_schema(load_state(storage)) == schema
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from drawstring.write.key_generator import (
     record_keys,
 )
 from drawstring.write.merge_group import DELETED, MergeRules, write_bucket
-from drawstring.write.table_state import TableState
+from drawstring.write.table_facts import load_state, visible_slices
 from drawstring.write.transaction import Committed, Transaction
 
 SCHEMA = pa.schema([("id", pa.int32()), ("city", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
@@ -73,7 +73,7 @@ def upsert(storage, rows, rules=BY_TIME, *, deleted=False, schema=SCHEMA):
     transaction = Transaction.begin(storage, operation="UPSERT")
     table = incoming(rows, schema, deleted)
     path = table.column("_hoodie_partition_path")[0].as_py()
-    slices = transaction.state.slices([path])
+    slices = visible_slices(transaction.state, [path])
     base = slices[0].base_file if slices else None
     group = slices[0].group if slices else FileGroupId(path, "f-0")
     stat = write_bucket(context_of(transaction, schema), TaskContext(0), Bucket(0, group, base), table, rules)
@@ -83,10 +83,10 @@ def upsert(storage, rows, rules=BY_TIME, *, deleted=False, schema=SCHEMA):
 
 
 def rows_of(storage, *columns) -> list[tuple]:
-    state = TableState.load(storage)
+    state = load_state(storage)
     tables = [
         pq.ParquetFile(storage.local_path(s.base_file.path)).read()
-        for s in state.slices(state.view.partitions())
+        for s in visible_slices(state, state.view(None).partitions())
     ]
     rows = pa.concat_tables(tables).to_pylist() if tables else []
     return sorted(tuple(row[name] for name in (columns or SCHEMA.names)) for row in rows)

@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 from conftest_write import metadata_of, paths_of, stage_file
 
+from drawstring.config.concurrency_options import ConcurrencyOptions
 from drawstring.errors import CommitConflict, UnsupportedTable
 from drawstring.model.instant import Action
 from drawstring.storage import LocalStorage
+from drawstring.write.commit_encoding import encode_commit
 from drawstring.write.locks import LOCK, Owner
 from drawstring.write.rollback import rollback_pending
-from drawstring.write.table_state import TableState
+from drawstring.write.table_facts import average_record_size, load_state, visible_slices
 from drawstring.write.transaction import Committed, Conflicted, OutcomeUnknown, Transaction
 
 
@@ -39,17 +41,17 @@ def test_commit_publishes_files_and_leaves_nothing_else_behind(table):
 
 def test_committed_slices_are_seen_by_the_view(table):
     commit_one(table)
-    state = TableState.load(table)
-    assert [s.group.file_id for s in state.slices(["oslo"])] == ["f1-0"]
-    metadata = state.commit_metadata(state.timeline.completed_writes[0])
+    state = load_state(table)
+    assert [s.group.file_id for s in visible_slices(state, ["oslo"])] == ["f1-0"]
+    metadata = state.metadata(state.timeline.completed_writes[0])
     assert (metadata.operation, metadata.stats[0].num_inserts) == ("INSERT", 1)
 
 
 def test_small_commits_do_not_tell_the_size_of_a_record(table):
     _, outcome = commit_one(table)
-    state, size = TableState.load(table), outcome.metadata.stats[0].file_size
-    assert state.average_record_size(at_least=size) == size
-    assert state.average_record_size(at_least=size + 1) is None
+    state, size = load_state(table), outcome.metadata.stats[0].file_size
+    assert average_record_size(state, at_least=size) == size
+    assert average_record_size(state, at_least=size + 1) is None
 
 
 def test_abort_leaves_the_table_as_it_was(table):
@@ -81,24 +83,35 @@ def test_instants_rise_even_when_the_clock_stands_still(table, monkeypatch):
     monkeypatch.setattr("drawstring.write.clock._LONGEST_WAIT_SECONDS", 0.01)
     times = []
     for number in range(3):
-        transaction = Transaction.begin(
-            table, operation="INSERT", clock=lambda: 1_700_000_000_000, lock_wait=1
-        )
+        transaction = Transaction.begin(table, operation="INSERT", clock=lambda: 1_700_000_000_000)
         outcome = transaction.commit(metadata_of(stage_file(transaction, file_id=f"f{number}-0")))
         times += [outcome.instant.requested_time, outcome.instant.completion_time]
     assert times == sorted(set(times))
 
 
-def test_second_writer_is_refused_while_the_first_is_at_work(table):
+def test_two_writers_of_different_file_groups_both_commit(table):
     first = Transaction.begin(table, operation="INSERT")
-    with pytest.raises(CommitConflict) as caught:
-        Transaction.begin(table, operation="INSERT")
-    assert caught.value.condition == "WRITE_PENDING"
-    assert caught.value.fields["instant"] == first.requested_time
-    assert isinstance(first.commit(metadata_of(stage_file(first))), Committed)
+    second = Transaction.begin(table, operation="INSERT")
+    assert isinstance(second.commit(metadata_of(stage_file(second, file_id="f2-0"))), Committed)
+    assert isinstance(first.commit(metadata_of(stage_file(first, file_id="f1-0"))), Committed)
+    assert {s.group.file_id for s in visible_slices(load_state(table), ["oslo"])} == {"f1-0", "f2-0"}
 
 
-def test_of_many_racing_writers_every_one_commits_or_gets_a_conflict(table):
+def test_of_two_writers_of_one_file_group_the_second_gets_a_conflict_that_names_both(table):
+    commit_one(table)
+    first, second = (Transaction.begin(table, operation="UPSERT") for _ in range(2))
+    stats = [replace(stage_file(t), prev_commit="1") for t in (first, second)]
+    assert isinstance(first.commit(metadata_of(stats[0])), Committed)
+    outcome = second.commit(metadata_of(stats[1]))
+    assert isinstance(outcome, Conflicted)
+    assert outcome.error.condition == "CONCURRENT_COMMIT"
+    assert outcome.error.fields["instant"] == second.requested_time
+    assert outcome.error.fields["other"] == first.requested_time
+    assert outcome.error.fields["groups"] == ["oslo/f1-0"]
+    assert not [p for p in paths_of(table) if second.requested_time in p]
+
+
+def test_many_racing_writers_of_different_file_groups_all_commit(table):
     results = []
 
     def write(number: int) -> None:
@@ -112,17 +125,20 @@ def test_of_many_racing_writers_every_one_commits_or_gets_a_conflict(table):
     [t.start() for t in threads]
     [t.join() for t in threads]
     committed = [r for r in results if isinstance(r, Committed)]
-    assert committed
-    assert len(results) == 8
-    state = TableState.load(table)
-    assert len(state.timeline.completed_writes) == len(committed) == len(state.slices(["oslo"]))
+    assert len(results) == len(committed) == 8
+    state = load_state(table)
+    assert len(state.timeline.completed_writes) == len(committed) == len(visible_slices(state, ["oslo"]))
     assert not state.timeline.pending
 
 
-def test_commit_of_another_engine_in_between_is_a_conflict(table):
-    transaction = Transaction.begin(table, operation="INSERT")
-    stat = stage_file(transaction)
-    table.create_if_absent(".hoodie/timeline/29990101000000000_29990101000000001.commit", b"")
+def test_commit_of_another_engine_in_between_is_a_conflict_where_it_wrote_the_same_group(table):
+    commit_one(table)
+    transaction = Transaction.begin(table, operation="UPSERT")
+    stat = replace(stage_file(transaction), prev_commit="1")
+    theirs = encode_commit(
+        metadata_of(replace(stat, path="oslo/f1-0_0_29990101000000000.parquet")), is_replace=False
+    )
+    table.create_if_absent(".hoodie/timeline/29990101000000000_29990101000000001.commit", theirs)
     before = paths_of(table)
     outcome = transaction.commit(metadata_of(stat))
     assert isinstance(outcome, Conflicted)
@@ -144,7 +160,7 @@ def test_rollback_removes_the_files_and_leaves_a_rollback_instant(table):
     transaction = Transaction.begin(table, operation="INSERT", action=Action.REPLACECOMMIT)
     stage_file(transaction)
     rollback_pending(table, transaction.requested_time)
-    state = TableState.load(table)
+    state = load_state(table)
     assert [i.action for i in state.timeline.ascending_instants] == [Action.ROLLBACK]
     assert not [p for p in paths_of(table) if p.endswith(".parquet") or "oslo" in p]
     transaction._heartbeat.stop()
@@ -164,7 +180,7 @@ def test_lock_of_a_dead_process_is_taken_over_but_a_foreign_one_is_not(table):
     assert isinstance(commit_one(table)[1], Committed)
     table.create_if_absent(LOCK, b"")
     with pytest.raises(CommitConflict, match="locked by another writer"):
-        Transaction.begin(table, operation="INSERT", lock_wait=0.05)
+        Transaction.begin(table, operation="INSERT", options=ConcurrencyOptions(lock_wait_seconds=0.05))
 
 
 @pytest.mark.parametrize(
@@ -217,8 +233,11 @@ class FlakyStorage(LocalStorage):
             os._exit(7)
         raise OSError(28, "No space left on device")
 
-    def create_if_absent(self, path, content):
-        return self._step(lambda: LocalStorage.create_if_absent(self, path, content))
+    def create_if_absent(self, path, content, *, durable=True):
+        return self._step(lambda: LocalStorage.create_if_absent(self, path, content, durable=durable))
+
+    def rename(self, source, target):
+        return self._step(lambda: LocalStorage.rename(self, source, target))
 
     def replace_if(self, path, expected, content):
         return self._step(lambda: LocalStorage.replace_if(self, path, expected, content))
@@ -238,10 +257,10 @@ class FlakyStorage(LocalStorage):
         return super().exists(path)
 
 
-def _run(storage):
+def _run(storage, file_id="new-0"):
     transaction = Transaction.begin(storage, operation="INSERT")
     try:
-        stat = stage_file(transaction, file_id="new-0")
+        stat = stage_file(transaction, file_id=file_id)
     except BaseException:
         transaction.abort()
         raise
@@ -249,14 +268,14 @@ def _run(storage):
 
 
 def _as_if_the_writer_had_died(storage) -> None:
-    for instant in TableState.load(storage).timeline.pending:
+    for instant in load_state(storage).timeline.pending:
         path = f".hoodie/.heartbeat/{instant.requested_time}"
         assert storage.exists(path)
         storage.write(path, replace(Owner.me(), pid=-1).to_bytes())
 
 
 def _visible(storage) -> set[str]:
-    return {s.group.file_id for s in TableState.load(storage).slices(["oslo"])}
+    return {s.group.file_id for s in visible_slices(load_state(storage), ["oslo"])}
 
 
 @pytest.fixture
@@ -274,60 +293,74 @@ def root(tmp_path):
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("for_good", [False, True])
 def test_storage_failing_at_any_step_never_shows_half_a_write(root, after, for_good):
-    for step in range(1, 30):
+    known = {"f1-0"}
+    for step in range(1, 60):
         flaky = FlakyStorage(root.root, fail_at=step, after=after, for_good=for_good)
+        name = f"new{step}-0"
         try:
-            outcome = _run(flaky)
+            outcome = _run(flaky, name)
         except OSError:
             outcome = None
-        committed = isinstance(outcome, Committed)
-        assert _visible(root) == ({"f1-0", "new-0"} if committed else {"f1-0"}), step
+        assert _visible(root) in (known, known | {name}), step
+        if isinstance(outcome, Committed):
+            assert name in _visible(root), step
+        if outcome is None:
+            assert name not in _visible(root), step
         root.delete(LOCK)
         _as_if_the_writer_had_died(root)
-        if not committed:
-            assert isinstance(commit_one(root, file_id="f1-0")[1], Committed), step
-        else:
+        assert isinstance(commit_one(root, file_id=f"after{step}-0")[1], Committed), step
+        if outcome is None:
+            assert name not in _visible(root), step
+        known = _visible(root)
+        if flaky.changes < step:
             break
-    assert flaky.changes >= 8
+    assert flaky.changes < step, "every change of a commit was made to fail"
 
 
-def test_process_killed_at_any_step_leaves_a_table_that_the_next_writer_continues(root):
-    for after in (False, True):
-        for step in range(1, 20):
-            child = os.fork()
-            if child == 0:
-                _run(FlakyStorage(root.root, fail_at=step, after=after, kill=True))
-                os._exit(0)
-            _, status = os.waitpid(child, 0)
-            visible = _visible(root)
-            assert visible in ({"f1-0"}, {"f1-0", "new-0"}), step
-            assert isinstance(commit_one(root, file_id="f1-0")[1], Committed), step
-            assert _visible(root) == visible
-            assert not [p for p in paths_of(root) if p.endswith(".parquet") and not _named(root, p)], step
-            if os.waitstatus_to_exitcode(status) == 0:
-                break
+@pytest.mark.parametrize("after", [False, True])
+def test_process_killed_at_any_step_leaves_a_table_that_the_next_writer_continues(root, after):
+    for step in range(1, 60):
+        name, before = f"new{step}-0", _visible(root)
+        child = os.fork()
+        if child == 0:
+            _run(FlakyStorage(root.root, fail_at=step, after=after, kill=True), name)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        assert _visible(root) in (before, before | {name}), step
+        assert isinstance(commit_one(root, file_id=f"after{step}-0")[1], Committed), step
+        assert not [p for p in paths_of(root) if p.endswith(".parquet") and not _named(root, p)], step
+        assert not load_state(root).timeline.pending, step
+        assert not [p for p in paths_of(root) if ".temp/" in p or ".heartbeat/" in p], step
+        if os.waitstatus_to_exitcode(status) == 0:
+            assert name in _visible(root)
+            break
+    assert os.waitstatus_to_exitcode(status) == 0, "every change of a commit was killed once"
 
 
 def _named(storage, path) -> bool:
-    state = TableState.load(storage)
-    stats = [s for i in state.timeline.completed_writes for s in state.commit_metadata(i).stats]
+    state = load_state(storage)
+    stats = [s for i in state.timeline.completed_writes for s in state.metadata(i).stats]
     return path in {stat.path for stat in stats}
 
 
-def test_unknown_outcome_keeps_every_file(root):
+def test_unknown_outcome_keeps_every_file_and_the_next_writer_settles_it(root):
     counted = FlakyStorage(root.root, fail_at=-1)
     transaction = Transaction.begin(counted, operation="INSERT")
     stat = stage_file(transaction, file_id="new-0")
     original = LocalStorage.create_if_absent
 
-    def fail_on_completed(self, path, content):
+    def fail_on_completed(path, content, *, durable=True):
         if path.endswith(".commit"):
-            self.blind = True
+            counted.blind = True
             raise OSError(5, "Input/output error")
-        return original(self, path, content)
+        return original(counted, path, content, durable=durable)
 
-    counted.create_if_absent = lambda path, content: fail_on_completed(counted, path, content)
+    counted.create_if_absent = fail_on_completed
     outcome = transaction.commit(metadata_of(stat))
     assert isinstance(outcome, OutcomeUnknown)
     assert root.exists(stat.path)
     assert "not known" in str(outcome.error)
+    counted.blind = False
+    assert _visible(root) == {"f1-0"}
+    commit_one(root, file_id="f2-0")
+    assert _visible(root) == {"f1-0", "f2-0", "new-0"}

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,16 +17,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from drawstring.errors import DrawstringError, InvalidInput, error_class
 from drawstring.model.commit_metadata import WriteStat
 from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice
 from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from drawstring.spark.write.arrow_batches import quick_batches
+from drawstring.spark.write.keys import column
 from drawstring.spark.write.ordering import latest_first
 from drawstring.storage import Storage
-from drawstring.write.assignment import HASH_RANGE, Assignment
+from drawstring.write.assignment import HASH_RANGE, Assignment, Bucket
 from drawstring.write.base_files import PartitionedWriter, TaskContext, WriteContext
+from drawstring.write.executor import Counts
+from drawstring.write.in_process import ArrowRows
 from drawstring.write.key_generator import missing_key
 from drawstring.write.merge_group import MergeRules, write_bucket
 
@@ -41,14 +45,14 @@ _RAISED = re.compile(r"drawstring\.errors\.(\w+): \[([A-Z_]+)\] ([^\n]*)")
 
 
 @dataclass(frozen=True)
-class Counts:
-    """How many incoming rows there are: of known keys by file group, of new keys by partition path."""
+class InputSize:
+    """How many rows came, by partition path, and about how many bytes they are as Arrow."""
 
-    updates: dict[FileGroupId, int]
-    inserts: dict[str, int]
+    rows_by_partition: Mapping[str, int]
+    size: int
 
 
-def write_as_they_come(df: DataFrame, context: WriteContext) -> list[WriteStat]:
+def append_rows(df: DataFrame, context: WriteContext) -> list[WriteStat]:
     """Write rows into new file groups without moving them between tasks."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -81,14 +85,69 @@ def write_buckets(
     return _collect_stats(spread, run)
 
 
-def survey(df: DataFrame, key_fields: tuple[str, ...]) -> dict[str, int]:
+def measure_input(df: DataFrame, key_fields: tuple[str, ...]) -> InputSize:
     """Count incoming rows by partition path; raises `InvalidInput` with an example when a row has no key."""
     no_key = F.sum(F.col(RECORD_KEY).isNull().cast("long"))
-    rows = df.groupBy(PARTITION_PATH).agg(F.count(F.lit(1)), no_key).collect()
+    texts = [f.name for f in df.schema.fields if isinstance(f.dataType, (T.StringType, T.BinaryType))]
+    lengths = [F.coalesce(F.sum(F.length(column(df, name))), F.lit(0)) for name in texts]
+    rows = df.groupBy(PARTITION_PATH).agg(F.count(F.lit(1)), no_key, sum(lengths, F.lit(0))).collect()
     if any(row[2] for row in rows):
         example = df.filter(F.col(RECORD_KEY).isNull()).limit(1).collect()[0].asDict()
         raise missing_key(key_fields, {k: v for k, v in example.items() if not k.startswith("_drawstring")})
-    return {row[0]: row[1] for row in rows}
+    fixed = sum(_width(field.dataType) for field in df.schema.fields)
+    size = sum(row[1] * fixed + row[3] for row in rows)
+    return InputSize({row[0]: row[1] for row in rows}, size)
+
+
+def _width(kind: T.DataType) -> int:
+    """About how many bytes a value takes beside the characters of a text; for nested ones a guess."""
+    if isinstance(kind, T.StructType):
+        return sum(_width(field.dataType) + 16 for field in kind.fields)
+    if isinstance(kind, (T.ArrayType, T.MapType)):
+        return 512
+    return 16 if isinstance(kind, T.DecimalType) else 8
+
+
+def collect_arrow(df: DataFrame) -> pa.Table:
+    """Bring all rows to the driver, as Arrow."""
+    if hasattr(df, "toArrow"):
+        return df.toArrow()
+    batches = df._collect_as_arrow()
+    return pa.Table.from_batches(batches) if batches else _empty(df)
+
+
+def _empty(df: DataFrame) -> pa.Table:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(df.schema).empty_table()
+
+
+def write_collected(
+    spark: SparkSession, rows: ArrowRows, context: WriteContext, assignment: Assignment, rules: MergeRules
+) -> list[WriteStat]:
+    """Send each bucket's rows from the driver to a task of its own, and write its file."""
+    rows_of = rows.rows_by_bucket(assignment)
+    work = [(bucket, _to_ipc(rows.rows(rows_of[bucket.number]))) for bucket in assignment.buckets]
+
+    def run(item: tuple[Bucket, bytes]) -> list[str]:
+        bucket, content = item
+        table = pa.ipc.open_stream(content).read_all()
+        stat = write_bucket(context, _task(), bucket, table, rules)
+        return [] if stat is None else [_stat_text(stat)]
+
+    with _worker_interpreter(spark):
+        try:
+            texts = spark.sparkContext.parallelize(work, len(work)).flatMap(run).collect()
+        except Exception as error:
+            raise as_drawstring_error(error) or error from None
+    return [_stat(text) for text in texts]
+
+
+def _to_ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
 
 
 def find_keys(df: DataFrame, storage: Storage, slices: Sequence[FileSlice]) -> DataFrame:
@@ -292,8 +351,12 @@ def _task() -> TaskContext:
 
 
 def _stat_batch(stats: list[WriteStat]) -> pa.RecordBatch:
-    texts = [json.dumps(asdict(stat)) for stat in stats]
+    texts = [_stat_text(stat) for stat in stats]
     return pa.RecordBatch.from_arrays([pa.array(texts, pa.string())], names=["stat"])
+
+
+def _stat_text(stat: WriteStat) -> str:
+    return json.dumps(asdict(stat))
 
 
 def _stat(text: str) -> WriteStat:

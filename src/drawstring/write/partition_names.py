@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 logger = logging.getLogger(__name__)
 
 
-def partition_twins(new: Iterable[str], known: Iterable[str]) -> list[tuple[str, str]]:
+def similar_paths(new: Iterable[str], known: Iterable[str]) -> list[tuple[str, str]]:
     """Return pairs of directories, one of them made by a new path, that differ in case or composition only.
 
     Paths are compared by bytes everywhere else: twins are partitions of their own here, and one directory on a
@@ -30,9 +30,9 @@ def partition_twins(new: Iterable[str], known: Iterable[str]) -> list[tuple[str,
     return sorted({(min(pair), max(pair)) for pair in found})
 
 
-def warn_of_twins(root: str, new: Iterable[str], known: Iterable[str]) -> None:
+def warn_of_similar_paths(root: str, new: Iterable[str], known: Iterable[str]) -> None:
     """Log a warning that names the first twins, if there are any."""
-    found = partition_twins(new, known)
+    found = similar_paths(new, known)
     if found:
         logger.warning(
             "%d partition path(s) written to %s have twins that differ only in case or in how their characters are "

@@ -1,0 +1,172 @@
+"""The executor for DataFrames: Spark evaluates the rows once, brings them together, and runs the tasks.
+
+Rows that are few are collected once their partitions are known, and located by this process: that saves every
+shuffle, and on a small update most of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from drawstring.config.write_options import DELETE
+from drawstring.model.commit_metadata import WriteStat
+from drawstring.model.file_group import FileSlice
+from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY
+from drawstring.spark.types import arrow_schema
+from drawstring.spark.write import jobs
+from drawstring.spark.write.keys import column, data_type, key_column, path_column
+from drawstring.storage import Storage
+from drawstring.write.assignment import Assignment
+from drawstring.write.base_files import WriteContext
+from drawstring.write.executor import Counts
+from drawstring.write.in_process import IS_DELETED, ArrowRows
+from drawstring.write.key_generator import is_derivable
+from drawstring.write.merge_group import DELETED, POSITION, MergeRules
+from drawstring.write.plan import WritePlan
+
+COLLECTED_BYTES = 128 << 20
+"""Rows of at most about so many bytes are collected and located by the driver."""
+SCANNED_BYTES = 16 << 30
+"""… where the base files of their partitions have together at most so many: the driver reads their keys."""
+
+
+class SparkRows:
+    """The rows of a DataFrame."""
+
+    def __init__(self, df: DataFrame) -> None:
+        self._df = df
+        self._plan: WritePlan | None = None
+        self._keyed: DataFrame | None = None
+        self._known: DataFrame | None = None
+        self._few: ArrowRows | None = None
+        self._counts: jobs.InputSize | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows as they come."""
+        return arrow_schema(self._df.schema.json())
+
+    def can_repeat(self) -> bool:
+        """Whether the rows are kept for another try: those that are written as they come are not."""
+        return self._keyed is not None
+
+    def prepare(self, plan: WritePlan, requested_time: str) -> None:
+        """Give the rows their keys and paths, and keep them: what later steps decide holds for the same rows."""
+        self._plan = plan
+        if plan.goes_by_group and self._keyed is None:
+            self._keyed = self._with_keys(requested_time).persist(StorageLevel.MEMORY_AND_DISK)
+
+    def count_rows(self) -> Mapping[str, int]:
+        """Count rows by partition path."""
+        if self._counts is None:
+            self._counts = jobs.measure_input(self._prepared, self._planned.rule.key_fields)
+        return self._counts.rows_by_partition
+
+    def locate(self, storage: Storage, slices: Sequence[FileSlice]) -> Counts:
+        """Find the file groups that hold keys of the rows."""
+        assert self._counts is not None
+        scanned = sum(found.size for found in slices)
+        if self._counts.size <= COLLECTED_BYTES and scanned <= SCANNED_BYTES:
+            self._few = self._few or ArrowRows.of_keyed(jobs.collect_arrow(self._prepared))
+            return self._few.locate(storage, slices)
+        if not slices:
+            return Counts({}, self._counts.rows_by_partition)
+        self._release_known()
+        found = jobs.find_keys(self._prepared, storage, slices)
+        self._known = found.persist(StorageLevel.MEMORY_AND_DISK)
+        return jobs.count_rows(jobs.locate(self._prepared, self._known))
+
+    def write_groups(
+        self, context: WriteContext, assignment: Assignment, rules: MergeRules
+    ) -> list[WriteStat]:
+        """Bring each bucket's rows to one task, and write its file."""
+        if self._few is not None:
+            if self._df.sparkSession.sparkContext.master.startswith("local"):
+                return self._few.write_groups(context, assignment, rules)
+            return jobs.write_collected(self._df.sparkSession, self._few, context, assignment, rules)
+        located = jobs.locate(self._prepared, self._known)
+        if self._planned.operation == DELETE:
+            located = located.filter(F.col(jobs.FILE_ID).isNotNull())
+        return jobs.write_buckets(located, context, assignment, rules)
+
+    def append(self, context: WriteContext) -> list[WriteStat]:
+        """Write the rows into new file groups, without moving them unless the options ask for an order."""
+        plan, options = self._planned, self._planned.options
+        # Unless Spark itself needs keys and paths, tasks make them: that saves handing two texts per row over.
+        own = self._own_columns()
+        as_is = options.sort_mode == "NONE" and not options.combine_before_insert
+        if as_is and is_derivable(plan.rule, arrow_schema(own.schema.json())):
+            return jobs.append_rows(own, replace(context, rule=plan.rule))
+        rows = self._with_keys(context.requested_time)
+        if options.combine_before_insert:
+            rows = jobs.latest_of_each_key(rows, plan.ordering)
+        return jobs.append_rows(self._arranged(rows), context)
+
+    def close(self) -> None:
+        """Let go of the rows that were kept."""
+        self._release_known()
+        if self._keyed is not None:
+            self._keyed.unpersist()
+        self._keyed, self._few = None, None
+
+    def _release_known(self) -> None:
+        if self._known is not None:
+            self._known.unpersist()
+            self._known = None
+
+    @property
+    def _planned(self) -> WritePlan:
+        assert self._plan is not None, "prepare comes first"
+        return self._plan
+
+    @property
+    def _prepared(self) -> DataFrame:
+        assert self._keyed is not None, "prepare comes first"
+        return self._keyed
+
+    def _own_columns(self) -> DataFrame:
+        return self._df.select(self._own(self._df))
+
+    def _own(self, df: DataFrame) -> list[Any]:
+        names = {name.lower(): name for name in self._planned.table_schema.names}
+        return [column(df, n).alias(names[n.lower()]) for n in df.columns if n.lower() in names]
+
+    def _with_keys(self, requested_time: str) -> DataFrame:
+        """The rows with key and path in front, their own columns as they are."""
+        df, plan = self._df, self._planned
+        own = [] if plan.operation == DELETE else self._own(df)
+        key = key_column(df, plan.rule, requested_time).alias(RECORD_KEY)
+        return df.select(key, path_column(df, plan.rule).alias(PARTITION_PATH), *self._marks(df), *own)
+
+    def _marks(self, df: DataFrame) -> list[Any]:
+        """Whether each row deletes, and its place in the input, for operations that bring rows together by key."""
+        if not self._planned.goes_by_group:
+            return []
+        position = F.monotonically_increasing_id().alias(POSITION)
+        if self._planned.operation == DELETE:
+            return [F.lit(True).alias(DELETED), position]
+        is_flag = isinstance(data_type(df.schema, IS_DELETED), T.BooleanType)
+        flag = F.coalesce(column(df, IS_DELETED), F.lit(False)) if is_flag else F.lit(False)
+        return [flag.alias(DELETED), position]
+
+    def _arranged(self, rows: DataFrame) -> DataFrame:
+        mode, count = self._planned.options.sort_mode, self._planned.options.bulk_insert_parallelism
+        if mode == "GLOBAL_SORT":
+            ranged = (PARTITION_PATH, RECORD_KEY)
+            rows = rows.repartitionByRange(count, *ranged) if count else rows.repartitionByRange(*ranged)
+            return rows.sortWithinPartitions(*ranged)
+        if mode.startswith("PARTITION_PATH_REPARTITION"):
+            rows = rows.repartition(count, PARTITION_PATH) if count else rows.repartition(PARTITION_PATH)
+        if mode == "PARTITION_SORT" and count:
+            rows = rows.coalesce(count)
+        if mode in ("PARTITION_SORT", "PARTITION_PATH_REPARTITION_AND_SORT"):
+            rows = rows.sortWithinPartitions(PARTITION_PATH, RECORD_KEY)
+        return rows

@@ -1,0 +1,187 @@
+"""Whether what others did since a write began stands in its way.
+
+Hudi's rule of optimistic concurrency: two writes conflict when they touch the same file group. Beyond it, an upsert
+conflicts with a commit that inserted one of its new keys, and a write that replaces partitions with one that
+added file groups to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from drawstring.errors import CommitConflict
+from drawstring.model.commit_metadata import CommitMetadata, WriteStat
+from drawstring.model.file_group import FileGroupId
+from drawstring.model.instant import Action, Instant
+from drawstring.planning.table_state import TableState
+from drawstring.schema.meta_columns import COMMIT_TIME, RECORD_KEY
+from drawstring.storage.base import Storage
+from drawstring.write.write_set import WriteSet, groups_of
+
+_SHOWN_GROUPS = 5
+_PENDING_PLANS = (Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A write that completed since ours began."""
+
+    instant: Instant
+    metadata: CommitMetadata
+
+
+def completed_since(start: TableState, now: TableState) -> list[Candidate]:
+    """Return the writes that completed since `start`, by completion time."""
+    before = {instant.requested_time for instant in start.timeline.completed_writes}
+    new = [i for i in now.timeline.completed_writes if i.requested_time not in before]
+    new.sort(key=lambda instant: instant.completion_time or "")
+    return [Candidate(instant, now.metadata(instant)) for instant in new]
+
+
+def check_history(start: TableState, now: TableState, ours: str) -> None:
+    """Raise `CommitConflict` when a commit that the write was based on is gone, by a restore or rollback."""
+    known = now.timeline.by_requested_time
+    first = now.timeline.start
+    gone = [
+        instant
+        for instant in start.timeline.completed_writes
+        if instant.requested_time not in known and (first is None or instant.requested_time > first)
+    ]
+    if gone and not _were_archived(now, gone):
+        raise _conflict(
+            now.storage,
+            ours,
+            "HISTORY_CHANGED",
+            f"the commit {gone[0].requested_time}, on which it was based, has been taken back since",
+            other=gone[0].requested_time,
+        )
+
+
+def _were_archived(now: TableState, gone: list[Instant]) -> bool:
+    archived = now.history.completion_times
+    return all(instant.requested_time in archived for instant in gone)
+
+
+def check_groups(candidates: Iterable[Candidate], write_set: WriteSet, storage: Storage, ours: str) -> None:
+    """Raise `CommitConflict` when another write touched a file group or a partition of ours."""
+    for candidate in candidates:
+        common = groups_of(candidate.metadata) & write_set.groups
+        common |= {g for g in groups_of(candidate.metadata) if g.partition_path in write_set.partitions}
+        if common:
+            raise _group_conflict(storage, ours, candidate.instant, common)
+
+
+def check_pending_plans(now: TableState, write_set: WriteSet, ours: str) -> None:
+    """Raise `CommitConflict` when a pending compaction or clustering plan names a file group of ours."""
+    for instant in now.timeline.pending:
+        if instant.action in _PENDING_PLANS:
+            common = planned_groups(now, instant) & write_set.groups
+            if common:
+                raise _group_conflict(now.storage, ours, instant, common)
+
+
+def planned_groups(state: TableState, instant: Instant) -> frozenset[FileGroupId]:
+    """Return the file groups that a pending compaction or clustering works on."""
+    if instant.action is Action.CLUSTERING:
+        return frozenset(FileGroupId(*group) for group in state.reader.clustering_groups(instant))
+    operations = state.reader.compaction_plan(instant)
+    return frozenset(FileGroupId(op.partition_path, op.file_id) for op in operations)
+
+
+def check_new_keys(
+    candidates: Iterable[Candidate], written: Iterable[tuple[WriteStat, str]], storage: Storage, ours: str
+) -> None:
+    """Raise `CommitConflict` when another write inserted a key that was new to ours.
+
+    `written` are our files, with the paths where they lie now. A key that both inserted stands in the files of
+    both, in rows that carry the instant of the one and of the other.
+    """
+    inserted = [(stat, path) for stat, path in written if stat.num_inserts]
+    for candidate in candidates:
+        for theirs in candidate.metadata.stats:
+            mine = [path for stat, path in inserted if stat.partition_path == theirs.partition_path]
+            if not (theirs.num_inserts and mine):
+                continue
+            common = _common_key(storage, theirs, candidate.instant.requested_time, mine, ours)
+            if common is not None:
+                raise _key_conflict(storage, ours, candidate.instant, theirs, common)
+
+
+def _common_key(storage: Storage, theirs: WriteStat, instant: str, mine: list[str], ours: str) -> str | None:
+    keys = pa.chunked_array(list(keys_written_by(storage, theirs.path, instant)), pa.string())
+    for path in mine:
+        for batch in keys_written_by(storage, path, ours):
+            both = batch.filter(pc.is_in(batch, value_set=keys))
+            if len(both):
+                return str(both[0])
+    return None
+
+
+def keys_written_by(storage: Storage, path: str, instant: str) -> Iterator[pa.Array]:
+    """Yield the record keys of a base file's rows that an instant wrote."""
+    with storage.open(path) as source:
+        for batch in pq.ParquetFile(source).iter_batches(columns=[RECORD_KEY, COMMIT_TIME]):
+            yield batch.column(RECORD_KEY).filter(pc.equal(batch.column(COMMIT_TIME), instant))
+
+
+def _group_conflict(
+    storage: Storage, ours: str, other: Instant, common: Iterable[FileGroupId]
+) -> CommitConflict:
+    groups = sorted(f"{group.partition_path or '.'}/{group.file_id}" for group in common)
+    shown = ", ".join(groups[:_SHOWN_GROUPS]) + (" …" if len(groups) > _SHOWN_GROUPS else "")
+    what = "completed since" if other.is_completed else "is pending"
+    return _conflict(
+        storage,
+        ours,
+        "CONCURRENT_COMMIT" if other.is_completed else "PENDING_PLAN",
+        f"the {other.action.value} {other.requested_time}, which {what}, touches the same file groups: {shown}",
+        other=other.requested_time,
+        groups=groups,
+    )
+
+
+def _key_conflict(storage: Storage, ours: str, other: Instant, stat: WriteStat, key: str) -> CommitConflict:
+    return _conflict(
+        storage,
+        ours,
+        "CONCURRENT_INSERT",
+        f"the {other.action.value} {other.requested_time}, which completed since, inserted the record key {key!r} "
+        f"into partition {stat.partition_path!r} as well",
+        other=other.requested_time,
+        groups=[f"{stat.partition_path or '.'}/{stat.file_id}"],
+    )
+
+
+def _conflict(storage: Storage, ours: str, condition: str, what: str, **fields: object) -> CommitConflict:
+    return CommitConflict(
+        f"The write {ours} to {storage.root} was not committed: {what}. Nothing of this write is visible; run it again "
+        "on the table as it is now, or raise hoodie.write.num.retries.on.conflict.failures.",
+        condition=condition,
+        path=storage.root,
+        instant=ours,
+        **fields,
+    )
+
+
+def rolled_back(storage: Storage, ours: str) -> CommitConflict:
+    """Return the conflict of a writer whose instant somebody took for dead and rolled back."""
+    return _conflict(
+        storage, ours, "ROLLED_BACK", f"another writer took it for dead and rolled its instant {ours} back"
+    )
+
+
+def settings_changed(storage: Storage, ours: str) -> CommitConflict:
+    """Return the conflict of a writer whose table got other settings meanwhile."""
+    return _conflict(storage, ours, "SETTINGS_CHANGED", "its hoodie.properties changed since")
+
+
+def overtaken(storage: Storage, ours: str) -> CommitConflict:
+    """Return the conflict of a writer that lost its lock, and then the slot, to another one."""
+    return _conflict(
+        storage, ours, "OVERTAKEN", "another writer changed the table between its validation and its commit"
+    )

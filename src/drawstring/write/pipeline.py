@@ -1,0 +1,337 @@
+"""A whole write: save mode, plan, tasks, commit, and tries again when another writer was first.
+
+The pipeline decides; an executor moves the rows. Spark is one executor, this process the other.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from drawstring.config.write_options import (
+    DELETE,
+    DELETE_PARTITION,
+    INSERT,
+    INSERT_OVERWRITE_TABLE,
+    UPSERT,
+    WriteOptions,
+)
+from drawstring.errors import CommitConflict, InvalidInput, InvalidOption
+from drawstring.model.commit_metadata import CommitMetadata, WriteStat
+from drawstring.model.file_group import FileGroupId, FileSlice
+from drawstring.model.instant import Action
+from drawstring.planning.table_state import TableState
+from drawstring.schema.meta_columns import prepend_meta_columns
+from drawstring.storage.base import Storage
+from drawstring.storage.table_properties import PROPERTIES
+from drawstring.write.assignment import assign
+from drawstring.write.base_files import WriteContext
+from drawstring.write.create import create_table
+from drawstring.write.executor import Counts, Executor
+from drawstring.write.key_generator import check_partition_path
+from drawstring.write.merge_group import MergeRules
+from drawstring.write.partition_names import warn_of_similar_paths
+from drawstring.write.plan import (
+    OVERWRITES,
+    WritePlan,
+    avro_schema_text,
+    check_settings,
+    plan_first_write,
+    plan_write,
+)
+from drawstring.write.replace_table import drop_if_unused, replace_table
+from drawstring.write.schema_rule import schema_rule
+from drawstring.write.support import check_writable, refuse_buckets, require_atomic_create
+from drawstring.write.table_facts import average_record_size, load_state, table_schema, visible_slices
+from drawstring.write.transaction import Committed, Transaction
+from drawstring.write.write_set import WriteSet, existing_groups
+
+logger = logging.getLogger(__name__)
+APPEND, OVERWRITE, IGNORE, ERROR_IF_EXISTS = "append", "overwrite", "ignore", "errorifexists"
+_MODES = {
+    "append": APPEND,
+    "overwrite": OVERWRITE,
+    "ignore": IGNORE,
+    "errorifexists": ERROR_IF_EXISTS,
+    "error": ERROR_IF_EXISTS,
+    "default": ERROR_IF_EXISTS,
+}
+_FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.1, 10.0
+_RETRIED = frozenset(
+    {"CONCURRENT_COMMIT", "CONCURRENT_INSERT", "PENDING_PLAN", "HISTORY_CHANGED", "ROLLED_BACK", "OVERTAKEN"}
+    | {"SETTINGS_CHANGED", "INSTANT_TAKEN"}
+)
+
+
+@dataclass(frozen=True)
+class CommitResult:
+    """What a write did. `instant` is None when there was nothing to do (mode `ignore`)."""
+
+    path: str
+    operation: str
+    instant: str | None = None
+    completion_time: str | None = None
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    files_written: int = 0
+    groups_replaced: int = 0
+    tries: int = 1
+
+
+def save_mode(mode: str) -> str:
+    """Return one of Spark's save modes by any of its names; raises `InvalidOption` for others."""
+    try:
+        return _MODES[mode.lower()]
+    except (KeyError, AttributeError):
+        raise InvalidOption(
+            f"The save mode is {mode!r}; expected one of {', '.join(_MODES)}.",
+            condition="INVALID_SAVE_MODE",
+            mode=mode,
+            allowed=list(_MODES),
+        ) from None
+
+
+def write_rows(
+    rows: Executor, storage: Storage, *, mode: str = ERROR_IF_EXISTS, options: WriteOptions
+) -> CommitResult:
+    """Write rows to the table below `storage`, creating it when there is none.
+
+    Either the whole write becomes visible at once, or an error is raised and the table is as it was.
+    """
+    wanted, chosen = options, save_mode(mode)
+    require_atomic_create(storage)
+    exists = storage.exists(PROPERTIES)
+    if exists and chosen == IGNORE:
+        return CommitResult(storage.root, wanted.operation or UPSERT)
+    if exists and chosen == ERROR_IF_EXISTS:
+        raise _table_exists(storage.root)
+    try:
+        if exists and chosen == OVERWRITE and wanted.operation not in OVERWRITES:
+            return replace_table(storage, lambda fresh: _write_new(rows, fresh, wanted))
+        return _write_existing(rows, storage, wanted) if exists else _write_new(rows, storage, wanted)
+    finally:
+        rows.close()
+
+
+def _table_exists(path: str) -> InvalidInput:
+    return InvalidInput(
+        f"There is a table at {path} already, and the save mode is errorifexists. Use mode('append') to add "
+        "to it or mode('overwrite') to replace it. Nothing was written.",
+        condition="TABLE_EXISTS",
+        path=path,
+    )
+
+
+def _write_new(rows: Executor, storage: Storage, wanted: WriteOptions) -> CommitResult:
+    plan = plan_first_write(rows.schema, wanted)
+    create_table(storage, wanted.table)
+    try:
+        return _tried(lambda: _attempt(rows, storage, plan), plan.operation, wanted, rows.can_repeat)
+    except BaseException:
+        drop_if_unused(storage)
+        raise
+
+
+def _write_existing(rows: Executor, storage: Storage, wanted: WriteOptions) -> CommitResult:
+    state = load_state(storage)
+    check_writable(state)
+    if wanted.operation == DELETE_PARTITION:
+        check_settings(wanted.table, state.config, storage.root)
+        return delete_partitions(storage, wanted.partitions_to_delete, options=wanted)
+    plan = plan_write(rows.schema, state, wanted)
+    return _tried(lambda: _attempt(rows, storage, plan), plan.operation, wanted, rows.can_repeat)
+
+
+def _tried(
+    attempt: Callable[[], CommitResult], operation: str, options: WriteOptions, can_repeat: Callable[[], bool]
+) -> CommitResult:
+    """Run a write until no other writer is in its way, or its tries are used up."""
+    tries = 0
+    while True:
+        tries += 1
+        try:
+            return replace(attempt(), tries=tries)
+        except CommitConflict as error:
+            last = tries > options.concurrency.conflict_retries
+            if last or not _is_retried(error, operation) or not can_repeat():
+                raise
+            pause = min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2 ** (tries - 1)) * random.uniform(
+                0.2, 1.0
+            )
+            logger.warning("%s Trying again in %.2f s (try %d).", error.message, pause, tries + 1)
+            time.sleep(pause)
+
+
+def _is_retried(error: CommitConflict, operation: str) -> bool:
+    """Overwrites are not: what they put in place of the old rows may have been computed from them."""
+    return error.condition in _RETRIED and operation not in OVERWRITES
+
+
+def _attempt(rows: Executor, storage: Storage, plan: WritePlan) -> CommitResult:
+    """Run a checked write; what another writer changed since the check, such as the schema, is taken in."""
+    transaction = Transaction.begin(
+        storage, operation=plan.operation.upper(), action=plan.action, options=plan.options.concurrency
+    )
+    try:
+        # The rows had every column when they were checked: what they lack now, others added since.
+        lenient = replace(plan.options, null_for_missing=True)
+        plan = plan_write(rows.schema, transaction.state, lenient)
+        metadata, write_set = _Write(rows, plan, transaction).run()
+    except BaseException:
+        transaction.abort()
+        raise
+    return _finish(transaction, metadata, write_set, plan.operation, plan.options)
+
+
+def _finish(
+    transaction: Transaction,
+    metadata: CommitMetadata,
+    write_set: WriteSet,
+    operation: str,
+    options: WriteOptions,
+) -> CommitResult:
+    outcome = transaction.commit(metadata, write_set, schema_rule=schema_rule(options.concurrency))
+    if not isinstance(outcome, Committed):
+        raise outcome.error
+    stats = metadata.stats
+    return CommitResult(
+        transaction.state.storage.root,
+        operation,
+        outcome.instant.requested_time,
+        outcome.instant.completion_time,
+        inserted=sum(stat.num_inserts for stat in stats),
+        updated=sum(stat.num_updates for stat in stats),
+        deleted=sum(stat.num_deletes for stat in stats),
+        files_written=len(stats),
+        groups_replaced=sum(len(ids) for ids in metadata.replaced.values()),
+    )
+
+
+class _Write:
+    """The rows of one transaction on their way to files."""
+
+    def __init__(self, rows: Executor, plan: WritePlan, transaction: Transaction) -> None:
+        self._rows, self._plan, self._state = rows, plan, transaction.state
+        self._context = WriteContext(
+            storage=transaction.state.storage,
+            requested_time=transaction.requested_time,
+            schema=prepend_meta_columns(plan.table_schema),
+            files=plan.options.files,
+            key_fields=plan.rule.key_fields,
+        )
+
+    def run(self) -> tuple[CommitMetadata, WriteSet]:
+        """Write the files; return what the commit will say, and what the write touched."""
+        operation = self._plan.operation
+        self._rows.prepare(self._plan, self._context.requested_time)
+        stats = self._write_by_group() if self._plan.goes_by_group else self._rows.append(self._context)
+        self._warn_of_similar_paths(stats)
+        metadata = CommitMetadata(
+            operation=operation.upper(),
+            stats=tuple(stats),
+            replaced=self._replaced(stats) if operation in OVERWRITES else {},
+            extra={"schema": self._plan.avro_schema},
+        )
+        return metadata, self._write_set(metadata)
+
+    def _write_set(self, metadata: CommitMetadata) -> WriteSet:
+        overwrites = self._plan.operation in OVERWRITES
+        partitions = (
+            set(metadata.replaced) | {s.partition_path for s in metadata.stats} if overwrites else set()
+        )
+        return WriteSet(
+            groups=existing_groups(metadata),
+            partitions=frozenset(partitions),
+            checks_new_keys=self._plan.operation == UPSERT,
+            schema_at_start=self._plan.schema_at_start,
+            schema_written=self._plan.avro_schema,
+        )
+
+    def _write_by_group(self) -> list[WriteStat]:
+        by_partition = self._rows.count_rows()
+        slices = visible_slices(self._state, map(check_partition_path, by_partition))
+        refuse_buckets(slices, self._state.storage.root)
+        by_key = self._plan.operation != INSERT
+        counts = self._rows.locate(self._state.storage, slices if by_key else ())
+        if self._plan.operation == DELETE:
+            counts = Counts(counts.updates, {})
+        return self._write_counted(counts, slices, self._merge_rules(by_key=by_key))
+
+    def _write_counted(
+        self, counts: Counts, slices: tuple[FileSlice, ...], rules: MergeRules
+    ) -> list[WriteStat]:
+        files = self._plan.options.files
+        assignment = assign(
+            counts.updates,
+            counts.inserts,
+            slices,
+            files=files,
+            record_size=average_record_size(self._state, at_least=max(1, files.small_file_limit)),
+        )
+        if not assignment.buckets:
+            return []
+        return self._rows.write_groups(self._context, assignment, rules)
+
+    def _merge_rules(self, *, by_key: bool) -> MergeRules:
+        options = self._plan.options
+        combine = options.combine_before_upsert if by_key else options.combine_before_insert
+        return MergeRules(by_key, combine, self._plan.ordering)
+
+    def _replaced(self, stats: list[WriteStat]) -> dict[str, tuple[str, ...]]:
+        operation, options = self._plan.operation, self._plan.options
+        whole = operation == INSERT_OVERWRITE_TABLE or options.overwrite_mode == "STATIC"
+        if whole and not options.static_partitions:
+            return _groups(self._state, list(self._state.view(None).partitions()))
+        touched = {stat.partition_path for stat in stats} | set(options.static_partitions)
+        return _groups(self._state, sorted(touched))
+
+    def _warn_of_similar_paths(self, stats: list[WriteStat]) -> None:
+        view = self._state.view(None)
+        new = {stat.partition_path for stat in stats}
+        if any(not view.slices(path) for path in new):
+            warn_of_similar_paths(self._state.storage.root, new, view.partitions())
+
+
+def delete_partitions(
+    storage: Storage, partitions: tuple[str, ...], *, options: WriteOptions | None = None
+) -> CommitResult:
+    """Drop partitions: every file group of the paths (`*` matches any text) is replaced by nothing."""
+    wanted = options or WriteOptions.of({})
+    require_atomic_create(storage)
+    return _tried(
+        lambda: _drop_partitions(storage, partitions, wanted), DELETE_PARTITION, wanted, lambda: True
+    )
+
+
+def _drop_partitions(storage: Storage, patterns: tuple[str, ...], wanted: WriteOptions) -> CommitResult:
+    transaction = Transaction.begin(
+        storage,
+        operation=DELETE_PARTITION.upper(),
+        action=Action.REPLACECOMMIT,
+        options=wanted.concurrency,
+    )
+    try:
+        state = transaction.state
+        found = state.view(None).partitions()
+        chosen = [path for path in found if any(fnmatchcase(path, pattern) for pattern in patterns)]
+        schema = table_schema(state)
+        text = avro_schema_text(schema, state.config.name) if schema else ""
+        replaced = _groups(state, chosen)
+        metadata = CommitMetadata(DELETE_PARTITION.upper(), (), replaced, {"schema": text} if text else {})
+        groups = {FileGroupId(path, file_id) for path, ids in replaced.items() for file_id in ids}
+        write_set = WriteSet(frozenset(groups), frozenset(chosen), False, text, text)
+    except BaseException:
+        transaction.abort()
+        raise
+    return _finish(transaction, metadata, write_set, DELETE_PARTITION, wanted)
+
+
+def _groups(state: TableState, partitions: list[str]) -> dict[str, tuple[str, ...]]:
+    view = state.view(None)
+    found = {path: tuple(s.group.file_id for s in view.slices(path)) for path in partitions}
+    return {path: ids for path, ids in found.items() if ids}

@@ -1,0 +1,195 @@
+"""A write that has been checked: everything that can be refused without touching the table was."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from drawstring.config.table_config import TableConfig
+from drawstring.config.write_options import (
+    DELETE,
+    DELETE_PARTITION,
+    INSERT,
+    INSERT_OVERWRITE,
+    INSERT_OVERWRITE_TABLE,
+    UPSERT,
+    TableOptions,
+    WriteOptions,
+)
+from drawstring.errors import InvalidInput, InvalidOption
+from drawstring.model.instant import Action
+from drawstring.planning.table_state import TableState
+from drawstring.schema.avro_arrow import avro_schema_from_arrow
+from drawstring.write.create import table_properties
+from drawstring.write.evolution import incoming_schema, reconcile
+from drawstring.write.key_generator import KeyGenerator, key_generator
+from drawstring.write.table_facts import key_sample, table_schema
+from drawstring.write.table_names import avro_names
+
+OVERWRITES = (INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE)
+_BY_GROUP = (UPSERT, INSERT, DELETE)
+
+
+@dataclass(frozen=True)
+class WritePlan:
+    """What is to be done with the rows of one write.
+
+    `incoming` is the schema of the rows as they come, `table_schema` the table's after the write and
+    `schema_at_start` before it, as Avro text; none of them has meta columns.
+    """
+
+    operation: str
+    options: WriteOptions
+    rule: KeyGenerator
+    incoming: pa.Schema
+    table_schema: pa.Schema
+    ordering: tuple[str, ...]
+    table_name: str
+    schema_at_start: str = ""
+
+    @property
+    def action(self) -> Action:
+        """The action of its instant."""
+        return Action.REPLACECOMMIT if self.operation in OVERWRITES else Action.COMMIT
+
+    @property
+    def goes_by_group(self) -> bool:
+        """Whether rows are brought to the file groups that hold their keys, or that are small."""
+        return self.operation in _BY_GROUP
+
+    @property
+    def avro_schema(self) -> str:
+        """The table's schema as the commit records it."""
+        return avro_schema_text(self.table_schema, self.table_name)
+
+
+def avro_schema_text(schema: pa.Schema, table_name: str) -> str:
+    """Return a table's schema, without meta columns, as commits record it."""
+    record, namespace = avro_names(table_name)
+    avro = avro_schema_from_arrow(schema, name=record, namespace=namespace)
+    return json.dumps(avro, separators=(",", ":"))
+
+
+def plan_first_write(rows: pa.Schema, wanted: WriteOptions) -> WritePlan:
+    """Check a write that makes its table."""
+    config = TableConfig.from_properties(table_properties(wanted.table))
+    return _plan(rows, config, None, wanted, sample=None)
+
+
+def plan_write(rows: pa.Schema, state: TableState, wanted: WriteOptions) -> WritePlan:
+    """Check a write to a table as it is."""
+    check_settings(wanted.table, state.config, state.storage.root)
+    return _plan(rows, state.config, table_schema(state), wanted, sample=key_sample(state))
+
+
+def _plan(
+    rows: pa.Schema,
+    config: TableConfig,
+    schema: pa.Schema | None,
+    wanted: WriteOptions,
+    *,
+    sample: str | None,
+) -> WritePlan:
+    rule = key_generator(config, key_sample=sample, time_settings=wanted.table.time_settings)
+    operation = _operation(wanted, rule)
+    require_columns(rows, rule.key_fields, "record key")
+    require_columns(rows, rule.partition_fields, "partition path")
+    ordering = () if operation == DELETE else _ordering(rows, config)
+    missing_allowed = wanted.null_for_missing or operation == DELETE
+    written = reconcile(incoming_schema(rows), schema, null_for_missing=missing_allowed)
+    if operation == DELETE and schema is not None:
+        written = schema
+    at_start = avro_schema_text(schema, config.name) if schema is not None else ""
+    plan = WritePlan(operation, wanted, rule, rows, written, ordering, config.name, at_start)
+    _ = plan.avro_schema  # a schema that cannot be recorded is refused here
+    return plan
+
+
+def _operation(wanted: WriteOptions, rule: KeyGenerator) -> str:
+    operation = wanted.operation or (UPSERT if rule.key_fields else INSERT)
+    if operation in (UPSERT, DELETE) and not rule.key_fields:
+        raise InvalidOption(
+            f"The operation {operation} needs a record key: set hoodie.datasource.write.recordkey.field, or use "
+            "insert. Nothing was written.",
+            condition="RECORD_KEY_MISSING",
+            operation=operation,
+        )
+    if operation == DELETE_PARTITION:
+        raise InvalidInput(
+            "There is no table to drop partitions of. Nothing was written.", condition="TABLE_NOT_FOUND"
+        )
+    return operation
+
+
+def _ordering(rows: pa.Schema, config: TableConfig) -> tuple[str, ...]:
+    if config.merge.mode != "EVENT_TIME_ORDERING":
+        return ()
+    require_columns(rows, config.ordering_fields, "ordering")
+    known = {name.lower() for name in rows.names}
+    nested = [name for name in config.ordering_fields if name.lower() not in known]
+    if nested:
+        raise InvalidOption(
+            f"The ordering column {nested[0]!r} is a field of a struct; drawstring orders by columns only. "
+            "Nothing was written.",
+            condition="NESTED_ORDERING_FIELD",
+            column=nested[0],
+        )
+    return config.ordering_fields
+
+
+def require_columns(rows: pa.Schema, names: tuple[str, ...], role: str) -> None:
+    """Raise `InvalidInput` when the rows lack one of the columns."""
+    for name in names:
+        if field_type(rows, name) is None:
+            raise InvalidInput(
+                f"The {role} column {name!r} is not among the columns of the rows: {', '.join(rows.names)}. "
+                "Correct the option or the rows. Nothing was written.",
+                condition="COLUMN_NOT_FOUND",
+                column=name,
+                columns=rows.names,
+            )
+
+
+def field_type(fields: Any, name: str) -> pa.DataType | None:
+    """Return the type of a column or of a dotted field; None when there is none. Case is ignored."""
+    known = {field.name.lower(): field.type for field in fields}
+    if name.lower() in known:
+        return known[name.lower()]
+    head, _, rest = name.partition(".")
+    inner = known.get(head.lower())
+    return field_type(inner, rest) if rest and inner is not None and pa.types.is_struct(inner) else None
+
+
+def check_settings(options: TableOptions, config: TableConfig, path: str) -> None:
+    """Refuse options that contradict what the table was made with."""
+    pairs: dict[str, tuple[Any, Any]] = {
+        "hoodie.table.name": (options.name or None, config.name),
+        "hoodie.datasource.write.recordkey.field": (options.record_key_fields, config.record_key_fields),
+        "hoodie.datasource.write.partitionpath.field": (
+            # The custom key generator's fields name their kinds; which they are, the table knows.
+            options.partition_fields and tuple(name.partition(":")[0] for name in options.partition_fields),
+            config.partition_fields,
+        ),
+        "hoodie.datasource.write.precombine.field": (options.ordering_fields, config.ordering_fields),
+        "hoodie.datasource.write.keygenerator.type": (options.key_generator, config.key_generator),
+        "hoodie.datasource.write.hive_style_partitioning": (options.hive_style, config.hive_style),
+        "hoodie.datasource.write.partitionpath.urlencode": (options.url_encode, config.url_encode),
+        "hoodie.record.merge.mode": (options.merge_mode, config.merge.mode),
+    }
+    for key, (found, expected) in pairs.items():
+        if found is not None and found != expected and (found or expected):
+            raise InvalidOption(
+                f"Option {key} is {_shown(found)!r}, but the table at {path} was made with {_shown(expected)!r}. "
+                "Remove the option, or overwrite the table. Nothing was written.",
+                condition="CONFIG_CONFLICT",
+                key=key,
+                found=_shown(found),
+                expected=_shown(expected),
+            )
+
+
+def _shown(value: Any) -> str:
+    return ",".join(value) if isinstance(value, tuple) else str(value)

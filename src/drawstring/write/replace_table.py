@@ -1,0 +1,119 @@
+"""Replacing a whole table: the new one is made beside the old one, and both are exchanged in one step."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import shutil
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from drawstring.errors import CommitConflict, UnsupportedTable
+from drawstring.storage import LocalStorage, Storage
+from drawstring.storage.table_properties import PROPERTIES
+from drawstring.timeline.timeline import Timeline
+from drawstring.write import slots
+from drawstring.write.locks import table_lock
+from drawstring.write.slots import Decision
+from drawstring.write.table_facts import load_state
+
+logger = logging.getLogger(__name__)
+R = TypeVar("R")
+_CANNOT = (errno.ENOSYS, errno.EINVAL, errno.EXDEV, errno.EOPNOTSUPP)
+
+
+def replace_table(storage: Storage, write: Callable[[Storage], R]) -> R:
+    """Let `write` make a table in an empty place, then put it where the old one is.
+
+    The old table stays readable, and stays for good when the write fails; the rows may come from it. Writes that
+    complete meanwhile are not thrown away: they end in `CommitConflict`, and the old table stays. Raises
+    `UnsupportedTable` on stores that cannot exchange two directories in one step.
+    """
+    if not isinstance(storage, LocalStorage):
+        raise _cannot_exchange(storage.root)
+    home = storage.local_path("")
+    fresh = LocalStorage(f"{os.path.dirname(home)}/.{os.path.basename(home)}.new-{uuid.uuid4().hex[:8]}")
+    before = load_state(storage).timeline
+    try:
+        result = write(fresh)
+        with table_lock(storage):
+            number = slots.settle(storage)
+            _require_same(storage, before, load_state(storage).timeline)
+            _exchange(storage, fresh, number + 1)
+    finally:
+        # By now this is the old table, or what was made of the new one before it failed.
+        shutil.rmtree(fresh.local_path(""), ignore_errors=True)
+    return result
+
+
+def _require_same(storage: Storage, before: Timeline, now: Timeline) -> None:
+    if before.completed_writes != now.completed_writes:
+        raise CommitConflict(
+            f"The table at {storage.root} was not overwritten: another write completed since. It is as that write "
+            "left it; run the overwrite again.",
+            condition="CONCURRENT_COMMIT",
+            path=storage.root,
+            other=now.completed_writes[-1].requested_time if now.completed_writes else None,
+        )
+
+
+def _exchange(storage: LocalStorage, fresh: LocalStorage, number: int) -> None:
+    """Decide by a slot in the old table, and begin the new one's slots after it.
+
+    A writer of the old table that sleeps through all of this finds the next slot taken, in either table.
+    """
+    number = max(number, slots.newest(fresh) + 1)
+    decision = Decision("overwrite", (), creates=PROPERTIES)
+    fresh.create_if_absent(slots.slot_path(number), decision.to_bytes())
+    if not slots.take(storage, number, decision):
+        raise CommitConflict(
+            f"The table at {storage.root} was not overwritten: another writer changed it at the same moment. Run the "
+            "overwrite again.",
+            condition="OVERTAKEN",
+            path=storage.root,
+        )
+    try:
+        storage.exchange(fresh)
+    except OSError as error:
+        if error.errno in _CANNOT:
+            raise _cannot_exchange(storage.root) from error
+        raise
+
+
+def _cannot_exchange(path: str) -> UnsupportedTable:
+    return UnsupportedTable(
+        f"Cannot overwrite the table at {path}: its file system cannot exchange two directories in one step, and "
+        "anything else could lose the table. Use the operation insert_overwrite_table, which replaces all rows in one "
+        "commit, or delete the table first.",
+        condition="OVERWRITE_NOT_ATOMIC",
+        operation="write",
+        path=path,
+    )
+
+
+def drop_if_unused(storage: Storage) -> None:
+    """Take back a table that a failed write made, unless somebody has begun to use it.
+
+    New tables are made under the lock too, so nobody can make one here in between. Failing to is logged.
+    """
+    try:
+        with table_lock(storage):
+            if load_state(storage).timeline.ascending_instants or slots.numbers(storage):
+                return
+            storage.delete(PROPERTIES)
+            for entry in list(storage.list(".hoodie")):
+                if entry.is_directory:
+                    storage.delete(entry.path, recursive=True)
+        _drop_empty_directories(storage)
+    except Exception:
+        logger.warning("Could not take back the empty table at %s.", storage.root, exc_info=True)
+
+
+def _drop_empty_directories(storage: Storage) -> None:
+    if isinstance(storage, LocalStorage):
+        for path in (".hoodie", ""):
+            with suppress(OSError):
+                os.rmdir(storage.local_path(path))

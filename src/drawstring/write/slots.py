@@ -1,0 +1,214 @@
+"""Commit slots: numbered decisions that order every change of a table, also where a lock has lapsed.
+
+Hudi's completed instants have names of their own, so creating one does not order two commits; a lock does, until
+its holder is taken for dead. Therefore a change is decided by creating the next slot, which only one writer can:
+
+1. A slot holds every step that carries the change out; each step may be repeated. Whoever finds the newest slot
+   unfinished finishes it, so a crash between decision and completed instant loses nothing and blocks nobody.
+2. A slot is taken only when the one before it is finished. So at most the newest slot is unfinished.
+3. Nothing is deleted, and no data file gets a name that readers list, before the slot is taken.
+4. Old slots are deleted. A writer that slept for so long that it creates such a number again finds newer slots
+   after that, and its own change not carried out: its slot is void, and nobody looks at it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+
+from drawstring.errors import CorruptTable
+from drawstring.storage.base import Storage
+
+logger = logging.getLogger(__name__)
+DIRECTORY = ".hoodie/.slots"
+KEPT = 32
+"""Finished slots that stay for people who look for what happened."""
+_DIGITS = 12
+CREATE, RENAME, DELETE, DELETE_TREE = "create", "rename", "delete", "delete_tree"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One act that may be repeated: create a file if absent, rename, delete a file or a directory."""
+
+    kind: str
+    path: str
+    target: str = ""
+    content: str = ""
+
+    @classmethod
+    def create(cls, path: str, content: bytes) -> Step:
+        """Create a file with its content, unless it is there."""
+        return cls(CREATE, path, content=base64.b64encode(content).decode())
+
+    @classmethod
+    def rename(cls, path: str, target: str) -> Step:
+        """Give a staged file its final name."""
+        return cls(RENAME, path, target)
+
+    @classmethod
+    def delete(cls, path: str) -> Step:
+        """Delete a file that may be gone already."""
+        return cls(DELETE, path)
+
+    @classmethod
+    def delete_tree(cls, path: str) -> Step:
+        """Delete a directory that may be gone already."""
+        return cls(DELETE_TREE, path)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A change of the table: its steps in order, and how to tell whether they were carried out.
+
+    - Carried out is the change when `creates` exists, or, for changes that take an instant away, when `removes`
+      does not.
+    - `needs` names the pending instant's file: when it is gone and the change was not carried out, a writer that
+      knows no slots has rolled the instant back, and the decision is void.
+    """
+
+    instant: str
+    steps: tuple[Step, ...]
+    creates: str = ""
+    removes: str = ""
+    needs: str = ""
+
+    def to_bytes(self) -> bytes:
+        """Return the decision as the content of its slot."""
+        return json.dumps({"version": 1, **asdict(self)}).encode()
+
+    @classmethod
+    def parse(cls, content: bytes, path: str) -> Decision:
+        """Read a slot; raises `CorruptTable` when it is none."""
+        try:
+            values = json.loads(content)
+            if values.pop("version") != 1:
+                raise ValueError(f"version {values}")
+            steps = tuple(Step(**step) for step in values.pop("steps"))
+            return cls(steps=steps, **values)
+        except (ValueError, TypeError, KeyError) as error:
+            raise CorruptTable(
+                f"The commit slot {path} cannot be read: {error}. It may hold a commit that was decided and is not "
+                "visible yet; restore the file, or upgrade drawstring if a newer release wrote it.",
+                condition="COMMIT_SLOT_UNREADABLE",
+                path=path,
+            ) from error
+
+    def is_carried_out(self, storage: Storage) -> bool:
+        """Whether all steps that matter were taken."""
+        if self.creates:
+            return storage.exists(self.creates)
+        return not storage.exists(self.removes)
+
+    def is_void(self, storage: Storage) -> bool:
+        """Whether the instant is gone, so that the change can never be carried out."""
+        return bool(self.needs) and not storage.exists(self.needs)
+
+
+def slot_path(number: int) -> str:
+    """Return where a slot lies."""
+    return f"{DIRECTORY}/{number:0{_DIGITS}d}"
+
+
+def numbers(storage: Storage) -> list[int]:
+    """Return the numbers of all slots, ascending."""
+    try:
+        entries = list(storage.list(DIRECTORY))
+    except FileNotFoundError:
+        return []
+    return sorted(int(entry.name) for entry in entries if entry.name.isdigit())
+
+
+def newest(storage: Storage) -> int:
+    """Return the newest slot's number, 0 when there is none."""
+    return max(numbers(storage), default=0)
+
+
+def read_slot(storage: Storage, number: int) -> Decision | None:
+    """Return what was decided in a slot; None when there is no such slot."""
+    path = slot_path(number)
+    with suppress(FileNotFoundError):
+        return Decision.parse(storage.read(path), path)
+    return None
+
+
+def settle(storage: Storage) -> int:
+    """Finish what the newest slot decided, and return its number; the lock must be held."""
+    number = newest(storage)
+    decision = read_slot(storage, number) if number else None
+    if decision is not None and not decision.is_carried_out(storage) and not decision.is_void(storage):
+        logger.warning("Finishing the change %s of %s for its writer.", decision.instant, storage.root)
+        carry_out(storage, decision)
+    return number
+
+
+def take(storage: Storage, number: int, decision: Decision) -> bool:
+    """Decide a change: take the slot. False when somebody else has it; then nothing was decided.
+
+    Call it with the number after the one that `settle` returned, for a change that was validated in between.
+    """
+    if not storage.create_if_absent(slot_path(number), decision.to_bytes()):
+        return False
+    return newest(storage) == number or decision.is_carried_out(storage)
+
+
+def carry_out(storage: Storage, decision: Decision) -> None:
+    """Take all steps of a decision, in order; each may have been taken already."""
+    named: set[str] = set()
+    for step in decision.steps:
+        if step.kind == RENAME:
+            _rename(storage, step)
+            named.add(step.target.rpartition("/")[0])
+            continue
+        if named:
+            # What the completed instant will name must be durable before it.
+            storage.sync_directories(named)
+            named = set()
+        _take_step(storage, step)
+
+
+def _take_step(storage: Storage, step: Step) -> None:
+    if step.kind == CREATE:
+        storage.create_if_absent(step.path, base64.b64decode(step.content))
+    elif step.kind == DELETE:
+        storage.delete(step.path)
+    elif step.kind == DELETE_TREE:
+        storage.delete(step.path, recursive=True)
+    else:
+        raise CorruptTable(
+            f"A commit slot asks for {step.kind!r}, which this release does not know. Upgrade drawstring.",
+            condition="COMMIT_SLOT_UNREADABLE",
+            path=step.path,
+        )
+
+
+def _rename(storage: Storage, step: Step) -> None:
+    try:
+        storage.rename(step.path, step.target)
+    except FileNotFoundError:
+        if not storage.exists(step.target):
+            raise
+
+
+def forget_old(storage: Storage, number: int) -> None:
+    """Delete slots that are long finished."""
+    for old in numbers(storage):
+        if old <= number - KEPT:
+            storage.delete(slot_path(old))
+
+
+def holds(storage: Storage, instant: str, *, since: int) -> bool:
+    """Whether a slot after `since` decides a change of this instant."""
+    return any(
+        decision is not None and decision.instant == instant
+        for decision in (read_slot(storage, n) for n in numbers(storage) if n > since)
+    )
+
+
+def touched_directories(paths: Iterable[str]) -> set[str]:
+    """Return the directories of some files."""
+    return {path.rpartition("/")[0] for path in paths}

@@ -1,0 +1,102 @@
+"""Where tasks write: files that no reader lists, until a decided commit gives them their names.
+
+An attempt that nobody waits for any more, of a lost executor or a dead driver, can go on writing for as long as it
+likes: what it leaves lies below the instant's folder in `.hoodie/.temp`, which the next writer sweeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from drawstring.errors import CorruptTable
+from drawstring.model.commit_metadata import WriteStat
+from drawstring.model.file_names import join_path
+from drawstring.model.instant import Instant
+from drawstring.storage.base import Storage
+from drawstring.view.listing import METAFILE
+from drawstring.write.markers import CREATE, MERGE, TEMP, marker_path
+from drawstring.write.slots import Step
+
+_THREADS = 8
+_PARQUET_END = b"PAR1"
+
+
+def staged_path(requested_time: str, path: str) -> str:
+    """Return where a task of an instant writes the file that will be at `path`."""
+    return f"{TEMP}/{requested_time}/.staged/{path}"
+
+
+def check_staged(storage: Storage, requested_time: str, stats: Iterable[WriteStat]) -> None:
+    """Raise `CorruptTable` when a file is not there whole: a commit must not name it."""
+
+    def check(stat: WriteStat) -> None:
+        path = staged_path(requested_time, stat.path)
+        try:
+            size = storage.stat(path).size
+        except FileNotFoundError:
+            raise _damaged(storage, stat, "it is gone") from None
+        if size != stat.file_size:
+            raise _damaged(storage, stat, f"it has {size} bytes, {stat.file_size} were written")
+        if stat.path.endswith(".parquet") and not _ends_as_parquet(storage, path, size):
+            raise _damaged(storage, stat, "it does not end as a Parquet file does")
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(check, stats))
+
+
+def _ends_as_parquet(storage: Storage, path: str, size: int) -> bool:
+    with storage.open(path) as source:
+        source.seek(max(0, size - len(_PARQUET_END)))
+        return bytes(source.read(len(_PARQUET_END))) == _PARQUET_END
+
+
+def _damaged(storage: Storage, stat: WriteStat, what: str) -> CorruptTable:
+    return CorruptTable(
+        f"A file of this write to {storage.root}, {stat.path}, was damaged before the commit: {what}. Nothing was "
+        "committed; look for a full or failing disk, then run the write again.",
+        condition="WRITTEN_FILE_DAMAGED",
+        path=stat.path,
+    )
+
+
+def publishing_steps(requested_time: str, stats: Iterable[WriteStat]) -> Iterator[Step]:
+    """Yield the steps that give staged files their names.
+
+    Markers come first: Apache Hudi, should it roll the instant back before it is completed, deletes what they name.
+    """
+    stats = list(stats)
+    for stat in stats:
+        kind = CREATE if stat.prev_commit == "null" else MERGE
+        yield Step.create(marker_path(requested_time, stat.path, kind), b"")
+    for stat in stats:
+        yield Step.rename(staged_path(requested_time, stat.path), stat.path)
+    for partition in sorted({stat.partition_path for stat in stats}):
+        yield Step.create(join_path(partition, METAFILE), _metafile(requested_time, partition))
+
+
+def _metafile(requested_time: str, partition: str) -> bytes:
+    depth = len(partition.split("/")) if partition else 0
+    return f"#partition metadata\ncommitTime={requested_time}\npartitionDepth={depth}\n".encode()
+
+
+def sweep(storage: Storage, folders: Iterable[str], pending: Iterable[Instant]) -> None:
+    """Delete folders of instants that are not pending: what stragglers left, and markers of finished writes.
+
+    `folders` must have been listed before the timeline was: a write makes its folder after its instant.
+    """
+    kept = {instant.requested_time for instant in pending}
+    for name in folders:
+        if name.isdigit() and name not in kept:
+            # A straggler may be writing into it: then a later writer sweeps.
+            with suppress(OSError):
+                storage.delete(f"{TEMP}/{name}", recursive=True)
+
+
+def temporary_folders(storage: Storage) -> list[str]:
+    """Return the names of the folders in which instants keep markers and staged files."""
+    try:
+        return [entry.name for entry in storage.list(TEMP) if entry.is_directory]
+    except FileNotFoundError:
+        return []
