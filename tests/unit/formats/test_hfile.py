@@ -9,9 +9,18 @@ from hypothesis import strategies as st
 from drawstring.errors import CorruptTable, UnsupportedTable
 from drawstring.formats import hfile, hfile_writer
 from drawstring.formats.hfile import HFileReader
-from drawstring.formats.hfile_writer import write_hfile
+from drawstring.formats.hfile_writer import record_key_info, write_hfile, write_sorted
 
 MANY = [(f"key{i:05d}".encode(), b"v" * (i % 50)) for i in range(2000)]
+
+
+CELL_SUFFIX = b"\x00" + b"\x7f" + b"\xff" * 7 + b"\x04"
+
+
+def cell(key, value):
+    """A cell as HBase describes it, made by hand."""
+    whole = struct.pack(">h", len(key)) + key + CELL_SUFFIX
+    return struct.pack(">ii", len(whole), len(value)) + whole + value + b"\x00"
 
 
 def read(content):
@@ -25,17 +34,17 @@ def two_level_file(entries, per_block=10, per_leaf=5):
     def close_leaf():
         body, offsets = b"", [0]
         for key, offset, size in leaf:
-            body += struct.pack(">qi", offset, size) + hfile_writer._key(key)
+            body += struct.pack(">qi", offset, size) + struct.pack(">h", len(key)) + key + CELL_SUFFIX
             offsets.append(len(body))
         content = struct.pack(f">i{len(offsets)}i", len(leaf), *offsets) + body
         block = hfile_writer._block(b"IDXLEAF2", content)
-        root.append((leaf[0][0], len(file), len(block)))
+        root.append((struct.pack(">h", len(leaf[0][0])) + leaf[0][0], len(file), len(block)))
         file.extend(block)
         leaf.clear()
 
     for start in range(0, len(entries), per_block):
         chunk = entries[start : start + per_block]
-        block = hfile_writer._block(hfile.DATA_MAGIC, b"".join(hfile_writer._cell(k, v) for k, v in chunk))
+        block = hfile_writer._block(hfile.DATA_MAGIC, b"".join(cell(k, v) for k, v in chunk))
         leaf.append((chunk[0][0], len(file), len(block)))
         data_offsets.append(len(file))
         file.extend(block)
@@ -44,7 +53,9 @@ def two_level_file(entries, per_block=10, per_leaf=5):
     if leaf:
         close_leaf()
     whole = bytearray(
-        hfile_writer._finish(file, root, {"KEY_VALUE_VERSION": struct.pack(">i", 1)}, len(entries))
+        hfile_writer._File(content=file, index=root).finish(
+            {"KEY_VALUE_VERSION": struct.pack(">i", 1)}, len(entries)
+        )
     )
     trailer = len(whole) - hfile.TRAILER_BYTES
     length, start = hfile._varint(memoryview(bytes(whole)), trailer + 8)
@@ -94,31 +105,38 @@ def test_a_lookup_reads_only_the_blocks_it_needs():
         hfile._WHOLE_FILE_BYTES = limit
 
 
-def test_compressed_blocks_are_read():
-    content = bytearray(write_hfile([(b"a", b"1")], schema="{}"))
-    squeezed = bytearray()
-    position = 0
-    offsets = []
-    trailer = len(content) - hfile.TRAILER_BYTES
-    while position < trailer:
-        size = hfile.HEADER_BYTES + struct.unpack_from(">i", content, position + 8)[0]
-        plain = struct.unpack_from(">i", content, position + 12)[0]
-        start = position + hfile.HEADER_BYTES
-        data = gzip.compress(bytes(content[start : start + plain]))
-        offsets.append(len(squeezed))
-        end = hfile.HEADER_BYTES + len(data)
-        header = struct.pack(
-            ">8siiqbii", bytes(content[position : position + 8]), len(data) + 4, plain, -1, 0, 16384, end
-        )
-        squeezed += header + data + b"\0" * 4
-        position += size
-    fields = {1: offsets[3], 2: offsets[1], 5: 1, 7: 1, 8: 1, 9: 0, 10: 0, 12: 1}
-    root = struct.pack(">qi", 0, offsets[1]) + b"\x03" + b"\0\x01a"
-    assert len(root) == 16
-    message = b"".join(hfile_writer._varint(n << 3) + hfile_writer._varint(v) for n, v in fields.items())
-    body = hfile.TRAILER_MAGIC + hfile_writer._varint(len(message)) + message
-    whole = bytes(squeezed) + body.ljust(hfile.TRAILER_BYTES - 4, b"\0") + struct.pack(">i", 3)
-    assert read(whole) == [(b"a", b"1")]
+@pytest.mark.parametrize(("compression", "codec"), [("gzip", 1), ("none", 2)])
+def test_blocks_are_compressed_or_not(compression, codec):
+    content = write_hfile(MANY, schema="{}", block_bytes=500, compression=compression)
+    assert HFileReader(content).trailer.codec == codec
+    assert read(content) == MANY
+    first = hfile.HEADER_BYTES
+    data = content[first : struct.unpack_from(">i", content, 29)[0]]
+    assert (gzip.decompress(data) if codec == 1 else data).startswith(cell(*MANY[0]))
+
+
+def test_the_bytes_do_not_depend_on_the_time():
+    assert write_hfile(MANY, schema="{}") == write_hfile(MANY, schema="{}")
+
+
+def test_a_block_is_closed_when_it_is_full():
+    entries = [(f"{i:03d}".encode(), b"v" * 100) for i in range(100)]
+    for size, blocks in ((1, 100), (1000, 12), (1 << 20, 1)):
+        reader = HFileReader(write_hfile(entries, schema="{}", block_bytes=size))
+        assert reader.trailer.data_index_count == blocks
+        assert [key for key, _ in reader.lookup([b"000", b"050", b"099"])] == [b"000", b"050", b"099"]
+
+
+def test_a_file_tells_of_its_keys_and_has_meta_blocks():
+    keys, values = pa.array([b"a", b"b"]), pa.array([b"1", b"2"])
+    info = record_key_info(keys) | {"bloomFilterTypeCode": b"DYNAMIC_V0"}
+    content = write_sorted(keys, values, schema="{}", info=info, meta_blocks={"bloomFilter": b"AAAA"})
+    reader = HFileReader(content)
+    assert [key for key, _ in reader.entries()] == [b"a", b"b"]
+    assert reader.file_info["minRecordKey"] == b"a"
+    assert reader.file_info["maxRecordKey"] == b"b"
+    assert reader.file_info["hfile.LASTKEY"] == b"\x00\x01b"
+    assert content.count(hfile.META_MAGIC) == 1
 
 
 def test_an_empty_file_has_no_entries():
