@@ -1,12 +1,14 @@
-"""Reading `hoodie.properties`, with its backup where an update left the file half done."""
+"""Reading and replacing `hoodie.properties`, with its backup where an update left the file half done."""
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import time
+from collections.abc import Mapping
 from functools import lru_cache
 
-from drawstring.config.properties import has_other_digest, parse_properties
+from drawstring.config.properties import format_properties, has_other_digest, parse_properties
 from drawstring.config.table_config import TableConfig, verify_checksum
 from drawstring.errors import CorruptTable, InvalidOption, TableNotFound
 from drawstring.storage.base import Storage
@@ -39,6 +41,28 @@ def read_table_config(storage: Storage) -> TableConfig:
         "base path, not one of its partitions.",
         path=storage.root,
     )
+
+
+def update_table_properties(storage: Storage, properties: Mapping[str, str]) -> None:
+    """Replace a table's settings as Hudi does, so that a reader, or the next writer after a crash, finds either.
+
+    The caller holds the table's lock. The backup has the old settings until the new ones are there. A checksum
+    file that Java left beside the old settings goes, for Java would refuse the new ones by it.
+    """
+    now = dt.datetime.now(dt.timezone.utc).isoformat()
+    content = format_properties(properties, comment=f"Updated at {now}")
+    config = read_table_config(storage)
+    storage.delete(_crc(BACKUP))
+    storage.write(BACKUP, format_properties(config.properties, comment=f"Backup of {now}"))
+    storage.delete(_crc(PROPERTIES))
+    storage.delete(PROPERTIES)
+    storage.write(PROPERTIES, content)
+    storage.delete(BACKUP)
+
+
+def _crc(path: str) -> str:
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/.{name}.crc"
 
 
 def are_settings_changed(storage: Storage) -> bool:

@@ -8,7 +8,6 @@ row groups.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
@@ -16,21 +15,19 @@ from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
-import xxhash
 
 from drawstring.formats.hfile import Entry, HFileReader
 from drawstring.predicates.evaluate import ColumnFacts
 from drawstring.schema.meta_columns import RECORD_KEY
+from drawstring.view.metadata_keys import HASH_CHARACTERS, hash_text, partition_name
 from drawstring.view.metadata_records import StatsRecord, decode_column_stats
-from drawstring.view.metadata_table import UNPARTITIONED, MetadataTable
+from drawstring.view.metadata_table import MetadataTable
 from drawstring.view.statistics import FileStatistics, are_exact, comparable_bounds
 
 INDEX = "column_stats"
 PARTITION_INDEX = "partition_stats"
 MAX_TEXT = 1000
 """Texts this long may have been left out of Parquet's statistics; bounds near it are not trusted."""
-_SEED = 0xFFFFFFFFDABADABA
-_HASH_CHARACTERS = 12
 _FEW_PARTITIONS = 64
 _KEPT_ANSWERS = 4
 _EPOCH = datetime(1970, 1, 1)
@@ -120,7 +117,7 @@ class ColumnStats:
     def _records(
         self, column: str, by_hash: Mapping[str, str], *, index: str = INDEX
     ) -> dict[FileKey, StatsRecord]:
-        prefixes = [_hash(column)]
+        prefixes = [hash_text(column)]
         if len(by_hash) <= _FEW_PARTITIONS:
             prefixes = [prefixes[0] + partition for partition in by_hash]
         latest: dict[FileKey, StatsRecord] = {}
@@ -138,7 +135,7 @@ class ColumnStats:
 
 
 def _partition_of(key: bytes) -> str:
-    return key[_HASH_CHARACTERS : 2 * _HASH_CHARACTERS].decode()
+    return key[HASH_CHARACTERS : 2 * HASH_CHARACTERS].decode()
 
 
 def _entries(file: HFileReader, prefixes: Iterable[str]) -> Iterator[Entry]:
@@ -147,11 +144,7 @@ def _entries(file: HFileReader, prefixes: Iterable[str]) -> Iterator[Entry]:
 
 
 def _partition_hash(path: str) -> str:
-    return _hash(path or UNPARTITIONED)
-
-
-def _hash(text: str) -> str:
-    return b64encode(xxhash.xxh64(text.encode(), seed=_SEED).digest()).decode()
+    return hash_text(partition_name(path))
 
 
 def _facts(record: StatsRecord, wanted: pa.DataType) -> ColumnFacts | None:

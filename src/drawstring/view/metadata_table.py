@@ -23,12 +23,11 @@ from drawstring.storage.table_properties import read_table_config
 from drawstring.timeline.reader import TimelineReader
 from drawstring.timeline.timeline import Timeline
 from drawstring.view.file_system_view import Visibility, visible_slices
+from drawstring.view.metadata_keys import ALL_PARTITIONS, UNPARTITIONED
 from drawstring.view.metadata_records import FileSizes, decode_files
 
 FOLDER = ".hoodie/metadata"
 FILES = "files"
-ALL_PARTITIONS = "__all_partitions__"
-UNPARTITIONED = "."
 _INITIAL = "0000"
 """How instants begin that fill a new partition of the metadata table; the data table has no such instant."""
 

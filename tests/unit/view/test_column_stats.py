@@ -4,7 +4,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from drawstring.view.column_stats import MAX_TEXT, ColumnStats, _facts, _hash
+from drawstring.view.column_stats import MAX_TEXT, ColumnStats, _facts
+from drawstring.view.metadata_keys import hash_text
 from drawstring.view.metadata_records import StatsRecord
 
 
@@ -73,5 +74,5 @@ def test_nulls_are_excluded_only_when_none_was_counted_and_the_type_is_the_same(
 
 
 def test_hashes_have_a_fixed_width():
-    assert len(_hash("id")) == len(_hash("")) == 12
+    assert len(hash_text("id")) == len(hash_text("")) == 12
     assert ColumnStats.of(None) is None

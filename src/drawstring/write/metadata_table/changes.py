@@ -1,0 +1,168 @@
+"""What an instant of the data table changes, in the words of the metadata table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from drawstring.model.commit_metadata import CommitMetadata, WriteStat
+from drawstring.model.file_names import parse_base_file
+from drawstring.schema.meta_columns import RECORD_KEY
+from drawstring.storage.base import Storage
+from drawstring.write.metadata_table.column_ranges import ColumnRange, ranges_of_base_file
+from drawstring.write.metadata_table.records import FileBloomFilter, KeyLocation
+
+_BLOOM_FILTER, _BLOOM_TYPE = b"org.apache.hudi.bloomfilter", b"hoodie_bloom_filter_type_code"
+
+
+@dataclass(frozen=True)
+class NewDataFile:
+    """A file that an instant adds: its statistics by column, and its bloom filter if it has one.
+
+    `ranges` must name every column of the index: a file without any is one without rows to Hudi's readers.
+    """
+
+    partition_path: str
+    name: str
+    size: int
+    ranges: Sequence[ColumnRange] = ()
+    bloom_filter: FileBloomFilter | None = None
+
+
+@dataclass(frozen=True)
+class DataTableChange:
+    """All that an instant adds to and takes from the data table.
+
+    - `touched`: partitions that the instant wrote to; the listing names them although they are known.
+    - `deleted`: names of files by partition path, as cleans and rollbacks delete them.
+    - `deleted_partitions`: partitions of which nothing is left.
+    - `indexed_columns`: the columns of the statistics, so that those of deleted files can go.
+    - `located`, `deleted_keys`: what becomes of the record index.
+    """
+
+    files: Sequence[NewDataFile] = ()
+    touched: Collection[str] = ()
+    deleted: Mapping[str, Collection[str]] = field(default_factory=dict)
+    deleted_partitions: Collection[str] = ()
+    indexed_columns: Collection[str] = ()
+    located: Sequence[KeyLocation] = ()
+    deleted_keys: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+
+
+RangesOf = Callable[[WriteStat], Sequence[ColumnRange] | None]
+
+
+def change_of_commit(
+    storage: Storage,
+    metadata: CommitMetadata,
+    *,
+    columns: Mapping[str, pa.DataType],
+    with_bloom_filters: bool = False,
+    ranges_of: RangesOf = lambda stat: None,
+    located: Sequence[KeyLocation] = (),
+    deleted_keys: pa.Array | None = None,
+) -> DataTableChange:
+    """Return what a commit, deltacommit or replacecommit changes.
+
+    Args:
+        storage: where the table is; footers of base files are read.
+        metadata: what the commit says; file groups that it replaces stay listed until they are cleaned.
+        columns: columns of the statistics with their types; empty when the table keeps none.
+        with_bloom_filters: whether the table keeps bloom filters.
+        ranges_of: ranges that the writer computed itself; needed for log files, which carry none.
+        located: record keys that are new, or live in another file group than before.
+        deleted_keys: record keys that are gone.
+    """
+    files: list[NewDataFile] = []
+    for stat in metadata.stats:
+        if stat.path:
+            files.append(_new_file(storage, stat, columns, with_bloom_filters, ranges_of(stat)))
+            files += [_side_file(storage, stat, path) for path in stat.cdc_files]
+    return DataTableChange(
+        files,
+        touched=sorted({stat.partition_path for stat in metadata.stats}),
+        indexed_columns=tuple(columns),
+        located=located,
+        deleted_keys=pa.array([], pa.string()) if deleted_keys is None else deleted_keys,
+    )
+
+
+def _new_file(
+    storage: Storage,
+    stat: WriteStat,
+    columns: Mapping[str, pa.DataType],
+    with_bloom_filters: bool,
+    known: Sequence[ColumnRange] | None,
+) -> NewDataFile:
+    is_base = parse_base_file(stat.partition_path, stat.name, stat.file_size) is not None
+    ranges: Iterable[ColumnRange] = known or ()
+    if columns and known is None:
+        if not is_base:
+            raise ValueError(
+                f"the writer of {stat.path} must tell its column ranges: a log file carries none"
+            )
+        ranges = ranges_of_base_file(storage, stat.path, columns)
+    bloom_filter = read_bloom_filter(storage, stat) if with_bloom_filters and is_base else None
+    return NewDataFile(stat.partition_path, stat.name, stat.file_size, tuple(ranges), bloom_filter)
+
+
+def change_of_deletion(
+    deleted: Mapping[str, Collection[str]],
+    *,
+    columns: Collection[str] = (),
+    deleted_partitions: Collection[str] = (),
+) -> DataTableChange:
+    """Return what a clean or a rollback changes: files that are gone, by partition path."""
+    return DataTableChange(deleted=deleted, deleted_partitions=deleted_partitions, indexed_columns=columns)
+
+
+def _side_file(storage: Storage, stat: WriteStat, path: str) -> NewDataFile:
+    """A file of change records: listed like any other, without statistics."""
+    return NewDataFile(stat.partition_path, path.rsplit("/", 1)[-1], storage.stat(path).size)
+
+
+def read_bloom_filter(storage: Storage, stat: WriteStat) -> FileBloomFilter | None:
+    """Return the bloom filter in a base file's footer, None when it has none."""
+    with storage.open(stat.path) as file:
+        footer = pq.read_metadata(file).metadata or {}
+    if _BLOOM_FILTER not in footer:
+        return None
+    type_code = footer.get(_BLOOM_TYPE, b"SIMPLE").decode()
+    return FileBloomFilter(stat.partition_path, stat.name, type_code, footer[_BLOOM_FILTER])
+
+
+def located_by_reading(storage: Storage, metadata: CommitMetadata) -> tuple[list[KeyLocation], pa.Array]:
+    """Return the keys that base files of a commit have and their predecessors had not, and those that vanished.
+
+    For writers that do not know: it reads the keys of both files. Keys that move to another group within the
+    commit are not deleted.
+    """
+    located, vanished = [], []
+    for stat in metadata.stats:
+        if parse_base_file(stat.partition_path, stat.name, stat.file_size) is None:
+            continue
+        keys = _keys(storage, stat.path)
+        before = pa.array([], pa.string())
+        if stat.prev_base_file:
+            folder = stat.path[: -len(stat.name)]
+            before = _keys(storage, folder + stat.prev_base_file.rsplit("/", 1)[-1])
+        located.append(KeyLocation(stat.partition_path, stat.file_id, _without(keys, before)))
+        vanished.append(_without(before, keys))
+    gone = pa.concat_arrays(vanished) if vanished else pa.array([], pa.string())
+    for found in located:
+        gone = _without(gone, found.keys)
+    return [found for found in located if len(found.keys)], gone
+
+
+def _without(keys: pa.Array, others: pa.Array) -> pa.Array:
+    return keys.filter(pc.invert(pc.is_in(keys, others))) if len(others) else keys
+
+
+def _keys(storage: Storage, path: str) -> pa.Array:
+    with storage.open(path) as file:
+        column = pq.read_table(file, columns=[RECORD_KEY]).column(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.string())

@@ -1,0 +1,97 @@
+"""Index definitions (`index.json`): which columns have statistics, and what the record index is like."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from drawstring.config.table_config import INDEX_DEFINITIONS, TableConfig
+from drawstring.errors import CorruptTable
+from drawstring.schema.meta_columns import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, prepend_meta_columns
+from drawstring.storage.base import Storage
+from drawstring.write.metadata_table.column_ranges import can_have_range
+from drawstring.write.metadata_table.layout import COLUMN_STATS, RECORD_INDEX
+
+MAX_COLUMNS = 32
+"""`hoodie.metadata.index.column.stats.max.columns.to.index` of Hudi 1.2, where it does not say otherwise."""
+_ALWAYS = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
+
+
+def default_columns(schema: pa.Schema) -> tuple[str, ...]:
+    """Return the columns that a new index has statistics of: three of Hudi's own and the first of the table's."""
+    own = [
+        field.name for field in schema if not field.name.startswith("_hoodie_") and can_have_range(field.type)
+    ]
+    return (*_ALWAYS, *own[:MAX_COLUMNS])
+
+
+def indexed_columns(storage: Storage, config: TableConfig, schema: pa.Schema) -> dict[str, pa.DataType]:
+    """Return the columns that the statistics must cover, with their types; `schema` is the table's."""
+    definition = _definitions(storage, config).get(COLUMN_STATS)
+    names = definition.get("sourceFields") if definition else None
+    full = prepend_meta_columns(schema)
+    found = ((name, _type_of(full, name)) for name in names or default_columns(schema))
+    return {name: arrow for name, arrow in found if arrow is not None and can_have_range(arrow)}
+
+
+def _type_of(schema: pa.Schema, dotted: str) -> pa.DataType | None:
+    fields: Any = schema
+    for part in dotted.split("."):
+        index = fields.get_field_index(part)
+        if index < 0:
+            return None
+        fields = fields.field(index).type
+        if not pa.types.is_struct(fields) and not dotted.endswith(part):
+            return None
+    return fields
+
+
+def definitions_with(
+    storage: Storage, config: TableConfig, partitions: Collection[str], columns: Collection[str]
+) -> tuple[str, bytes] | None:
+    """Return path and content of the definitions with new partitions; None when none of them is defined there."""
+    found = dict(_definitions(storage, config))
+    if RECORD_INDEX in partitions:
+        found[RECORD_INDEX] = _definition(RECORD_INDEX, "", (), {"isPartitioned": "false"}, "V1")
+    if COLUMN_STATS in partitions:
+        found[COLUMN_STATS] = _definition(COLUMN_STATS, COLUMN_STATS, columns, {}, "V2")
+    if not {RECORD_INDEX, COLUMN_STATS} & set(partitions):
+        return None
+    content = json.dumps({"indexDefinitions": found}, indent=2)
+    return INDEX_DEFINITIONS.find(config.properties), content.encode()
+
+
+def _definition(
+    name: str, function: str, columns: Collection[str], options: Mapping[str, str], version: str
+) -> dict[str, Any]:
+    return {
+        "indexName": name,
+        "indexType": name,
+        "indexFunction": function,
+        "sourceFields": list(columns),
+        "indexOptions": dict(options),
+        "version": version,
+    }
+
+
+def _definitions(storage: Storage, config: TableConfig) -> dict[str, Any]:
+    path = INDEX_DEFINITIONS.find(config.properties)
+    try:
+        content = storage.read(path)
+    except FileNotFoundError:
+        return {}
+    try:
+        found = json.loads(content)["indexDefinitions"]
+        if not all(isinstance(definition, dict) for definition in found.values()):
+            raise ValueError("an entry is no definition")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptTable(
+            f"Cannot read the index definitions {path} of {storage.root}: {error!r}. Restore the file, or drop the "
+            "metadata table and let it be made again.",
+            condition="INVALID_INDEX_DEFINITIONS",
+            path=path,
+        ) from error
+    return dict(found)

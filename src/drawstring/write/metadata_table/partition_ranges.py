@@ -1,0 +1,132 @@
+"""Ranges of columns in whole partitions, carried on from commit to commit.
+
+A partition's range only widens: what is deleted or replaced stays covered, which costs skipping and never rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from drawstring.formats.hfile import HFileReader
+from drawstring.view.metadata_keys import partition_name, partition_stats_key
+from drawstring.view.metadata_records import StatsRecord, decode_column_stats
+from drawstring.view.metadata_table import MetadataTable
+from drawstring.write.metadata_table.changes import NewDataFile
+from drawstring.write.metadata_table.column_ranges import ColumnRange
+from drawstring.write.metadata_table.layout import COLUMN_STATS, FILES, PARTITION_STATS
+
+_INTEGERS = {
+    3: pa.int32(),
+    4: pa.int64(),
+    12: pa.date32(),
+    16: pa.timestamp("us", tz="UTC"),
+    19: pa.timestamp("us"),
+}
+_OTHERS = {2: pa.bool_(), 5: pa.float32(), 6: pa.float64(), 7: pa.string(), 8: pa.binary()}
+_TYPES = _INTEGERS | _OTHERS
+_DECIMAL, _NULL = 10, 1
+_MILLIS = {15: pa.timestamp("us", tz="UTC"), 18: pa.timestamp("us")}
+
+Ranges = dict[tuple[str, str], ColumnRange]
+"""Ranges by partition path and column."""
+
+
+def partition_ranges(metadata: MetadataTable | None, files: Iterable[NewDataFile]) -> Ranges:
+    """Return the ranges of all partitions that get files, what they hold already included.
+
+    `metadata` is the table as it is before the change, None for a new one.
+    """
+    added = ranges_of_files(files)
+    if metadata is None or not added:
+        return added
+    before = _known(metadata, list(added))
+    existing = _existing(metadata, {partition for partition, _ in added})
+    found: Ranges = {}
+    for (partition, column), new in added.items():
+        old = before.get((partition, column))
+        if old is None and partition in existing:
+            old = _from_files(metadata, partition, column, new)
+        found[partition, column] = old.merged(new) if old is not None else new
+    return found
+
+
+def ranges_of_files(files: Iterable[NewDataFile]) -> Ranges:
+    """Return the ranges of files, merged by partition."""
+    found: Ranges = {}
+    for file in files:
+        for part in file.ranges:
+            key = (file.partition_path, part.column)
+            found[key] = found[key].merged(part) if key in found else part
+    return found
+
+
+def _known(metadata: MetadataTable, wanted: Sequence[tuple[str, str]]) -> Ranges:
+    by_key = {
+        partition_stats_key(column, partition).encode(): (partition, column) for partition, column in wanted
+    }
+    found: Ranges = {}
+    for entries, schema in metadata.entries(PARTITION_STATS, lambda file: file.lookup(by_key)):
+        records = decode_column_stats([value for _, value in entries], schema)
+        for (key, _), record in zip(entries, records, strict=True):
+            found.pop(by_key[key], None)
+            old = range_of_record(record)
+            if old is not None:
+                found[by_key[key]] = old
+    return found
+
+
+def _existing(metadata: MetadataTable, partitions: Iterable[str]) -> set[str]:
+    names = {partition_name(path).encode(): path for path in partitions}
+    entries = metadata.entries(FILES, lambda file: file.lookup(names))
+    return {names[key] for found, _ in entries for key, _ in found}
+
+
+def _from_files(metadata: MetadataTable, partition: str, column: str, new: ColumnRange) -> ColumnRange:
+    """Return what a partition's files say of a column; files that say nothing hold it as nulls only."""
+    prefix = partition_stats_key(column, partition).encode()
+    found = replace(
+        new, lower=None, upper=None, value_count=1, null_count=1, total_size=0, total_uncompressed=0
+    )
+
+    def read(file: HFileReader) -> Any:
+        return file.with_prefix(prefix)
+
+    for entries, schema in metadata.entries(COLUMN_STATS, read):
+        for record in decode_column_stats([value for _, value in entries], schema):
+            old = range_of_record(record)
+            if old is not None and record.column_name == column:
+                found = found.merged(old)
+    return found.promoted(new.type)
+
+
+def range_of_record(record: StatsRecord) -> ColumnRange | None:
+    """Return a stored range; None where it is deleted, or its type is not known."""
+    if record.is_deleted:
+        return None
+    lower, upper, arrow = record.lower, record.upper, _TYPES.get(record.type_ordinal)
+    if record.type_ordinal == _DECIMAL:
+        precision, scale = map(int, str(record.type_info).split(","))
+        arrow = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
+        lower, upper = _unscaled(lower), _unscaled(upper)
+    elif record.type_ordinal in _MILLIS:
+        arrow = _MILLIS[record.type_ordinal]
+        lower, upper = (None if value is None else value * 1000 for value in (lower, upper))
+    elif record.type_ordinal == _NULL or (arrow is None and lower is None):
+        arrow = pa.null()
+    if arrow is None:
+        return None
+    # Hudi's own statistics may have NaN for a bound, which is greater than all numbers.
+    lower, upper = (
+        math.inf if isinstance(value, float) and math.isnan(value) else value for value in (lower, upper)
+    )
+    counts: Mapping[str, int] = {"value_count": record.value_count or 0, "null_count": record.null_count or 0}
+    return ColumnRange(record.column_name, arrow, lower, upper, **counts)
+
+
+def _unscaled(value: bytes | None) -> int | None:
+    return None if value is None else int.from_bytes(value, "big", signed=True)

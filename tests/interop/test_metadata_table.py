@@ -1,0 +1,205 @@
+"""Tables whose files and metadata table drawstring's byte-level writers made, read and extended by Apache Hudi 1.2.
+
+Hudi reads with its metadata table and data skipping on: a file that the metadata table lacks, or statistics that
+are too narrow, would cost rows.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from drawstring.storage.local import LocalStorage
+from drawstring.view.listing import StorageListing
+from drawstring.view.metadata_table import open_metadata_table
+from tests.interop.engine import Action, read, run, write
+from tests.support.hand_table import HandTable, Row
+
+pytestmark = pytest.mark.interop
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int32()),
+        ("p", pa.string()),
+        ("s", pa.string()),
+        ("d", pa.float64()),
+        ("m", pa.decimal128(10, 2)),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("n", pa.struct([("x", pa.int32()), ("y", pa.string())])),
+        ("l", pa.list_(pa.int32())),
+        ("ts", pa.int64()),
+    ]
+)
+LONG = "z" * 5000
+SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
+CONDITIONS: dict[str, Callable[[Row], bool]] = {
+    "d > 1e300": lambda r: r["d"] is not None and (math.isnan(r["d"]) or r["d"] > 1e300),
+    "not (d < 3)": lambda r: r["d"] is not None and not r["d"] < 3,
+    "d <= 1": lambda r: r["d"] is not None and r["d"] <= 1,
+    f"s >= '{'z' * 600}'": lambda r: r["s"] is not None and r["s"] >= "z" * 600,
+    "s = 's1'": lambda r: r["s"] == "s1",
+    "m >= 2.5": lambda r: r["m"] >= Decimal("2.5"),
+    "m < -7": lambda r: r["m"] < -7,
+    "day = date'2024-01-03'": lambda r: r["day"] == dt.date(2024, 1, 3),
+    "at < timestamp'2024-01-01 00:00:02'": lambda r: r["at"].second < 2,
+    "s is null": lambda r: r["s"] is None,
+    "s is not null and id > 3": lambda r: r["s"] is not None and r["id"] > 3,
+    "_hoodie_record_key = '5'": lambda r: r["id"] == 5,
+}
+"""What is asked, and what the answer must be."""
+
+
+def row(i: int, p: str, ts: int, **other: Any) -> Row:
+    plain = {
+        "s": f"s{i}",
+        "d": i * 0.5,
+        "m": Decimal(i) / 2,
+        "day": dt.date(2024, 1, 1 + i % 28),
+        "at": dt.datetime(2024, 1, 1, 0, 0, i % 60, tzinfo=dt.timezone.utc),
+        "n": {"x": i, "y": f"y{i}"},
+        "l": [i, i + 1],
+    }
+    return {"id": i, "p": p, **plain, **other, "ts": ts}
+
+
+FIRST = {p: [row(i, p, 1) for i in ids] for p, ids in (("a", (0, 2, 4)), ("b", (1, 3, 5)))}
+AGAIN = [row(0, "a", 2, d=float("nan")), row(2, "a", 2, s=LONG), row(4, "a", 2, s=None, m=Decimal("-7.25"))]
+THIRD = [row(9, "c", 2, d=None)]
+THEIRS = [row(1, "b", 3), row(20, "a", 3)]
+
+
+def spark_rows(rows: list[dict[str, Any]]) -> list[list[Any]]:
+    """Rows for the engine, which carries them as JSON."""
+    kept = ("id", "p", "s", "ts")
+    return [[found[name] for name in kept] for found in rows]
+
+
+NARROW = "id int, p string, s string, ts bigint"
+
+
+def options(name: str, **more: str) -> dict[str, str]:
+    return {
+        "hoodie.table.name": name,
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts",
+        **more,
+    }
+
+
+def seen_by_hudi(name: str, path: Path) -> list[Action]:
+    found = [read(f"{name}:all", path, options=SKIPPING)]
+    found.append(read(f"{name}:listed", path, options={"hoodie.metadata.enable": "false"}))
+    if name in FILTERED:
+        found += [read(f"{name}:{what}", path, where=what, options=SKIPPING) for what in CONDITIONS]
+    return found
+
+
+def ids(result: Any) -> list[int]:
+    assert "rows" in result, result
+    return sorted(found["id"] for found in result["rows"])
+
+
+def check_in_step(path: Path) -> None:
+    """The metadata table as drawstring reads it lists what storage lists."""
+    table = HandTable(LocalStorage(str(path)), SCHEMA)
+    metadata = open_metadata_table(table.storage, table.config, table.timeline)
+    assert metadata is not None
+    listing = StorageListing(table.storage, table.config)
+    data = {".parquet", ".log."}
+    listed = {
+        p: sorted((n, s) for n, s in listing.files(p) if any(end in n for end in data) and ".crc" not in n)
+        for p in listing.partitions()
+    }
+    assert {p: sorted(found) for p, found in metadata.all_files().items()} == listed
+
+
+def build(path: Path, *, partitioned: bool, extra: tuple[str, ...], table_type: str) -> HandTable:
+    table = HandTable(LocalStorage(str(path)), SCHEMA, name=path.name)
+    table.create(table_type=table_type, partitioned=partitioned).initialise(*extra)
+    where = {"a": "a", "b": "b", "c": "c"} if partitioned else dict.fromkeys("abc", "")
+    instant = table.next_time()
+    base = {p: table.base_file(instant, where[p], rows) for p, rows in FIRST.items()}
+    table.commit(instant, list(base.values()))
+    instant = table.next_time()
+    if table_type == "MERGE_ON_READ":
+        changed = table.log_file(instant, base["a"], AGAIN, positions=[0, 1, 2])
+    else:
+        changed = table.base_file(instant, where["a"], AGAIN, previous=base["a"])
+    table.commit(instant, [changed, table.base_file(instant, where["c"], THIRD)])
+    if table_type == "MERGE_ON_READ":
+        instant = table.next_time()
+        log = table.log_file(instant, base["b"], [], [("3", 7), ("5", 0), ("1", None)])
+        deleted = pa.array(["3", "1"])
+        table.commit(instant, [log], operation="DELETE", located=[], deleted_keys=deleted)
+    return table
+
+
+SHAPES = {
+    "cow": {"partitioned": True, "extra": (), "table_type": "COPY_ON_WRITE"},
+    "flat": {"partitioned": False, "extra": (), "table_type": "COPY_ON_WRITE"},
+    "indexed": {"partitioned": True, "extra": ("record_index",), "table_type": "COPY_ON_WRITE"},
+    "mor": {"partitioned": True, "extra": (), "table_type": "MERGE_ON_READ"},
+    "mor_indexed": {"partitioned": True, "extra": ("record_index",), "table_type": "MERGE_ON_READ"},
+}
+ALL = [0, 1, 2, 3, 4, 5, 9]
+FILTERED = ("cow", "mor")
+KEPT = {name: [0, 2, 4, 5, 9] if name.startswith("mor") else ALL for name in SHAPES}
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("metadata")
+    for name, shape in SHAPES.items():
+        build(folder / name, **shape)  # type: ignore[arg-type]
+        check_in_step(folder / name)
+    actions = [action for name in SHAPES for action in seen_by_hudi(name, folder / name)]
+    for name, shape in SHAPES.items():
+        more = {"hoodie.datasource.write.table.type": str(shape["table_type"])}
+        more["hoodie.datasource.write.reconcile.schema"] = "true"
+        more["hoodie.write.set.null.for.missing.columns"] = "true"
+        if "record_index" in shape["extra"]:  # type: ignore[operator]
+            more["hoodie.metadata.global.record.level.index.enable"] = "true"
+            more["hoodie.index.type"] = "GLOBAL_RECORD_LEVEL_INDEX"
+        if shape["partitioned"]:
+            more["hoodie.datasource.write.partitionpath.field"] = "p"
+        else:
+            more["hoodie.datasource.write.keygenerator.class"] = (
+                "org.apache.hudi.keygen.NonpartitionedKeyGenerator"
+            )
+        rows = spark_rows(THEIRS)
+        actions.append(write(folder / name, rows, NARROW, options(name, **more), name=f"{name}:upsert"))
+        actions += [read(f"{name}:after", folder / name, options=SKIPPING)]
+        actions += [read(f"{name}:after filtered", folder / name, where="s = 's20'", options=SKIPPING)]
+    found = run("hudi", actions, folder / "actions")
+    found["folder"] = str(folder)
+    return found
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_hudi_reads_every_row_through_the_metadata_table(seen, name):
+    assert ids(seen[f"{name}:all"]) == KEPT[name]
+    assert seen[f"{name}:all"]["rows"] == seen[f"{name}:listed"]["rows"]
+
+
+@pytest.mark.parametrize("what", CONDITIONS)
+@pytest.mark.parametrize("name", FILTERED)
+def test_statistics_cost_hudi_no_row(seen, name, what):
+    rows = {found["id"]: found for found in [*FIRST["a"], *FIRST["b"], *AGAIN, *THIRD]}
+    expected = [key for key in KEPT[name] if CONDITIONS[what](rows[key])]
+    assert ids(seen[f"{name}:{what}"]) == expected
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_hudi_extends_the_table(seen, name):
+    assert seen[f"{name}:upsert"] == "written"
+    assert ids(seen[f"{name}:after"]) == sorted({*KEPT[name], 1, 20})
+    assert ids(seen[f"{name}:after filtered"]) == [20]
+    check_in_step(Path(seen["folder"]) / name)
