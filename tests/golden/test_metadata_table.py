@@ -49,7 +49,7 @@ def test_keys_and_file_groups_are_those_that_hudi_chose(name, golden_path):
     for index in set(config.metadata_partitions) & set(KEPT) if metadata is not None else ():
         groups = group_count(storage, index)
         prefix = INDEX_PARTITIONS[index].prefix
-        for part in metadata._slices_of(index):
+        for part in metadata.slices(index):
             for file, schema in metadata._hfiles(part):
                 entries = list(file.entries())
                 keys = pa.array([key.decode() for key, _ in entries], pa.string())

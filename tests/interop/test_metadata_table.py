@@ -16,10 +16,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from drawstring.model.instant import Action
 from drawstring.storage.local import LocalStorage
+from drawstring.timeline.history import History
 from drawstring.view.listing import StorageListing
-from drawstring.view.metadata_table import open_metadata_table
-from tests.interop.engine import Action, read, run, write
+from drawstring.view.metadata_table import MetadataTable, open_metadata_table
+from drawstring.write.services.archive import ArchiveRetention, archive, plan_archive
+from tests.interop.engine import Action as EngineAction
+from tests.interop.engine import read, run, write
 from tests.support.hand_table import HandTable, Row
 
 pytestmark = pytest.mark.interop
@@ -94,7 +98,7 @@ def options(name: str, **more: str) -> dict[str, str]:
     }
 
 
-def seen_by_hudi(name: str, path: Path) -> list[Action]:
+def seen_by_hudi(name: str, path: Path) -> list[EngineAction]:
     found = [read(f"{name}:all", path, options=SKIPPING)]
     found.append(read(f"{name}:listed", path, options={"hoodie.metadata.enable": "false"}))
     if name in FILTERED:
@@ -121,7 +125,9 @@ def check_in_step(path: Path) -> None:
     assert {p: sorted(found) for p, found in metadata.all_files().items()} == listed
 
 
-def build(path: Path, *, partitioned: bool, extra: tuple[str, ...], table_type: str) -> HandTable:
+def build(
+    path: Path, *, partitioned: bool, extra: tuple[str, ...], table_type: str, more: int = 0
+) -> HandTable:
     table = HandTable(LocalStorage(str(path)), SCHEMA, name=path.name)
     table.create(table_type=table_type, partitioned=partitioned).initialise(*extra)
     where = {"a": "a", "b": "b", "c": "c"} if partitioned else dict.fromkeys("abc", "")
@@ -139,19 +145,39 @@ def build(path: Path, *, partitioned: bool, extra: tuple[str, ...], table_type: 
         log = table.log_file(instant, base["b"], [], [("3", 7), ("5", 0), ("1", None)])
         deleted = pa.array(["3", "1"])
         table.commit(instant, [log], operation="DELETE", located=[], deleted_keys=deleted)
+    for number in range(more):
+        instant = table.next_time()
+        table.commit(instant, [table.base_file(instant, "d", [row(100 + number, "d", 1)])])
+    assert (_compactions(table) > 0) == (more > 9)
     return table
 
 
+METADATA_TIMELINE = ".hoodie/metadata/.hoodie/timeline"
+
+
+def _compactions(table: HandTable) -> int:
+    return sum(entry.name.endswith(".commit") for entry in table.storage.list(METADATA_TIMELINE))
+
+
 SHAPES = {
-    "cow": {"partitioned": True, "extra": (), "table_type": "COPY_ON_WRITE"},
+    "cow": {"partitioned": True, "extra": (), "table_type": "COPY_ON_WRITE", "more": 12},
     "flat": {"partitioned": False, "extra": (), "table_type": "COPY_ON_WRITE"},
     "indexed": {"partitioned": True, "extra": ("record_index",), "table_type": "COPY_ON_WRITE"},
     "mor": {"partitioned": True, "extra": (), "table_type": "MERGE_ON_READ"},
-    "mor_indexed": {"partitioned": True, "extra": ("record_index",), "table_type": "MERGE_ON_READ"},
+    "mor_indexed": {
+        "partitioned": True,
+        "extra": ("record_index",),
+        "table_type": "MERGE_ON_READ",
+        "more": 12,
+    },
 }
 ALL = [0, 1, 2, 3, 4, 5, 9]
 FILTERED = ("cow", "mor")
-KEPT = {name: [0, 2, 4, 5, 9] if name.startswith("mor") else ALL for name in SHAPES}
+LATER = [100 + number for number in range(12)]
+KEPT = {
+    name: ([0, 2, 4, 5, 9] if name.startswith("mor") else ALL) + (LATER if "more" in shape else [])
+    for name, shape in SHAPES.items()
+}
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +203,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         rows = spark_rows(THEIRS)
         actions.append(write(folder / name, rows, NARROW, options(name, **more), name=f"{name}:upsert"))
         actions += [read(f"{name}:after", folder / name, options=SKIPPING)]
-        actions += [read(f"{name}:after filtered", folder / name, where="s = 's20'", options=SKIPPING)]
+        actions += [read(f"{name}:after filtered", folder / name, where="id = 20", options=SKIPPING)]
     found = run("hudi", actions, folder / "actions")
     found["folder"] = str(folder)
     return found
@@ -192,7 +218,8 @@ def test_hudi_reads_every_row_through_the_metadata_table(seen, name):
 @pytest.mark.parametrize("what", CONDITIONS)
 @pytest.mark.parametrize("name", FILTERED)
 def test_statistics_cost_hudi_no_row(seen, name, what):
-    rows = {found["id"]: found for found in [*FIRST["a"], *FIRST["b"], *AGAIN, *THIRD]}
+    later = [row(key, "d", 1) for key in LATER]
+    rows = {found["id"]: found for found in [*FIRST["a"], *FIRST["b"], *AGAIN, *THIRD, *later]}
     expected = [key for key in KEPT[name] if CONDITIONS[what](rows[key])]
     assert ids(seen[f"{name}:{what}"]) == expected
 
@@ -203,3 +230,45 @@ def test_hudi_extends_the_table(seen, name):
     assert ids(seen[f"{name}:after"]) == sorted({*KEPT[name], 1, 20})
     assert ids(seen[f"{name}:after filtered"]) == [20]
     check_in_step(Path(seen["folder"]) / name)
+
+
+def test_hudi_reads_and_extends_a_history_that_drawstring_wrote(tmp_path):
+    path = tmp_path / "archived"
+    table = build(path, partitioned=True, extra=(), table_type="COPY_ON_WRITE", more=30)
+    metadata = MetadataTable(table.storage, table.config, table.timeline)
+    compacted = [i.requested_time for i in metadata.timeline.completed_writes if i.action is Action.COMMIT]
+    chosen = plan_archive(table.timeline, ArchiveRetention(), metadata_compacted=max(compacted))
+    assert len(chosen) == 12
+    for part in (chosen[:6], chosen[6:]):
+        archive(table.storage, table.config, part).carry_out(table.storage)
+    more = {
+        "hoodie.datasource.write.partitionpath.field": "p",
+        "hoodie.datasource.write.reconcile.schema": "true",
+        "hoodie.write.set.null.for.missing.columns": "true",
+        "hoodie.keep.min.commits": "12",
+        "hoodie.keep.max.commits": "14",
+    }
+    incremental = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.read.begin.instanttime": "000",
+    }
+    late = spark_rows([row(200, "a", 3), row(201, "b", 3)])
+    found = run(
+        "hudi",
+        [
+            read("now", path, options=SKIPPING),
+            read("then", path, options={"as.of.instant": chosen[3].requested_time}),
+            read("changes", path, options=incremental),
+            write(path, late[:1], NARROW, options("archived", **more), name="write 1"),
+            write(path, late[1:], NARROW, options("archived", **more), name="write 2"),
+            read("after", path, options=SKIPPING),
+        ],
+        tmp_path / "actions",
+    )
+    everything = sorted([*ALL, *range(100, 130)])
+    assert ids(found["now"]) == ids(found["changes"]) == everything
+    assert ids(found["then"]) == [*ALL, 100, 101]
+    assert ids(found["after"]) == [*everything, 200, 201]
+    archived = History(table.storage, table.config).writes
+    assert len(archived) > len(chosen)
+    assert len(archived) + len(table.timeline.completed_writes) == 34

@@ -27,10 +27,12 @@ from drawstring.storage.table_properties import read_table_config, update_table_
 from drawstring.timeline.reader import TimelineReader
 from drawstring.timeline.timeline import Timeline
 from drawstring.view.listing import METAFILE
+from drawstring.view.metadata_table import MetadataTable
 from drawstring.write.clock import newest_time, next_time, system_clock
 from drawstring.write.commit_encoding import encode_commit, encode_inflight
 from drawstring.write.metadata_table.changes import change_of_commit, located_by_reading
 from drawstring.write.metadata_table.column_ranges import ColumnRange, ranges_of_batches
+from drawstring.write.metadata_table.compaction import is_due, prepare_compaction
 from drawstring.write.metadata_table.definitions import default_columns, indexed_columns
 from drawstring.write.metadata_table.initialise import (
     default_partitions,
@@ -233,6 +235,7 @@ class HandTable:
 
     def commit_metadata(self, instant: str, metadata: CommitMetadata, **more: Any) -> None:
         """Complete the deltacommit of the metadata table."""
+        self.compact_metadata()
         writer = MetadataTableWriter(self.storage, self.config, self.timeline)
         if RECORD_INDEX in writer.partitions and "located" not in more:
             more["located"], more["deleted_keys"] = located_by_reading(self.storage, metadata)
@@ -245,3 +248,11 @@ class HandTable:
             **more,
         )
         writer.publish(writer.prepare(change, instant), self.next_time())
+
+    def compact_metadata(self) -> bool:
+        """Compact the metadata table when it is due."""
+        metadata = MetadataTable(self.storage, self.config, self.timeline)
+        if not is_due(metadata):
+            return False
+        prepare_compaction(metadata, self.next_time()).publication(self.next_time()).carry_out(self.storage)
+        return True

@@ -46,23 +46,15 @@ def read_table_config(storage: Storage) -> TableConfig:
 def update_table_properties(storage: Storage, properties: Mapping[str, str]) -> None:
     """Replace a table's settings as Hudi does, so that a reader, or the next writer after a crash, finds either.
 
-    The caller holds the table's lock. The backup has the old settings until the new ones are there. A checksum
-    file that Java left beside the old settings goes, for Java would refuse the new ones by it.
+    The caller holds the table's lock. The backup has the old settings until the new ones are there.
     """
     now = dt.datetime.now(dt.timezone.utc).isoformat()
     content = format_properties(properties, comment=f"Updated at {now}")
     config = read_table_config(storage)
-    storage.delete(_crc(BACKUP))
     storage.write(BACKUP, format_properties(config.properties, comment=f"Backup of {now}"))
-    storage.delete(_crc(PROPERTIES))
     storage.delete(PROPERTIES)
     storage.write(PROPERTIES, content)
     storage.delete(BACKUP)
-
-
-def _crc(path: str) -> str:
-    folder, _, name = path.rpartition("/")
-    return f"{folder}/.{name}.crc"
 
 
 def are_settings_changed(storage: Storage) -> bool:

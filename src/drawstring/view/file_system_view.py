@@ -101,6 +101,23 @@ def older_slices(
     return tuple(found)
 
 
+def all_slices(
+    partition: str, files: Iterable[tuple[str, int]], visibility: Visibility
+) -> tuple[FileSlice, ...]:
+    """Return every slice of every file group, newest first in each, of groups that were replaced too."""
+    groups = _group_files(partition, files)
+    found = []
+    for file_id in sorted(groups):
+        group = FileGroupId(partition, file_id)
+        slices = _slices_of(group, groups[file_id], visibility)
+        found += [
+            _made(group, instant, slices[instant], visibility)
+            for instant in sorted(slices, reverse=True)
+            if slices[instant].base or slices[instant].logs
+        ]
+    return tuple(found)
+
+
 class _Files(NamedTuple):
     bases: list[BaseFile]
     logs: list[LogFile]

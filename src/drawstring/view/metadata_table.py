@@ -13,6 +13,7 @@ from functools import cached_property
 from drawstring.config.support import found_in_files
 from drawstring.config.table_config import TableConfig
 from drawstring.errors import CorruptTable, DrawstringError
+from drawstring.formats.delete_blocks import decode_delete_block
 from drawstring.formats.hfile import Entry, HFileReader
 from drawstring.formats.log_blocks import BlockType, LogBlock, scan_log_file
 from drawstring.model.file_group import FileGroupId, FileSlice
@@ -79,7 +80,7 @@ class MetadataTable:
 
     def entries(self, index: str, read: Read) -> Iterator[tuple[list[Entry], str]]:
         """Yield the entries of each HFile of an index with their schema, older files first within each group."""
-        for found in self._slices_of(index):
+        for found in self.slices(index):
             for file, schema in self._hfiles(found):
                 yield list(read(file)), schema
 
@@ -89,7 +90,7 @@ class MetadataTable:
         Each write of the data table has an instant of the same time here, from the first one on that was
         written here; before that, the metadata table was filled from what storage listed.
         """
-        own = self._timeline
+        own = self.timeline
         known = {instant.requested_time for instant in own.completed_writes}
         real = sorted(time for time in known if not time.startswith(_INITIAL))
         filled = max((i.completion_time or "" for i in own.completed_writes), default="")
@@ -106,14 +107,14 @@ class MetadataTable:
     def is_ahead(self) -> bool:
         """Whether it tells of writes that came after the data timeline was pinned."""
         newest = max((i.requested_time for i in self._data_timeline.ascending_instants), default="")
-        synchronised = (i for i in self._timeline.completed_writes if i.action is Action.DELTACOMMIT)
+        synchronised = (i for i in self.timeline.completed_writes if i.action is Action.DELTACOMMIT)
         return any(instant.requested_time > newest for instant in synchronised)
 
     @cached_property
     def _files(self) -> dict[str, list[tuple[str, int]]]:
         by_partition: dict[str, FileSizes] = {}
         for key, value, schema in self.records(FILES, HFileReader.entries):
-            _merge(by_partition.setdefault(key, {}), decode_files(value, schema))
+            merge_files(by_partition.setdefault(key, {}), decode_files(value, schema))
         partitions = by_partition.pop(ALL_PARTITIONS, {})
         return {
             "" if name == UNPARTITIONED else name: list(by_partition.get(name, {}).items())  # type: ignore[arg-type]
@@ -129,28 +130,31 @@ class MetadataTable:
         return TimelineReader(self._storage, self._config)
 
     @cached_property
-    def _timeline(self) -> Timeline:
+    def timeline(self) -> Timeline:
+        """The metadata table's own timeline."""
         return self._reader.load()
 
     @cached_property
     def _visibility(self) -> Visibility:
         compactions = {
             FileGroupId(operation.partition_path, operation.file_id): instant.requested_time
-            for instant in self._timeline.pending_compactions
+            for instant in self.timeline.pending_compactions
             for operation in self._reader.compaction_plan(instant)
         }
         return Visibility(
-            timeline=self._timeline,
+            timeline=self.timeline,
             by_completion=self._config.layout >= 2,
             has_base_named_logs=self._config.was_upgraded_from_v6,
             compactions=compactions,
         )
 
     @cached_property
-    def _pending_in_data(self) -> frozenset[str]:
+    def pending_in_data(self) -> frozenset[str]:
+        """Instants that are pending in the data table: what they wrote here does not count."""
         return frozenset(instant.requested_time for instant in self._data_timeline.pending)
 
-    def _slices_of(self, index: str) -> tuple[FileSlice, ...]:
+    def slices(self, index: str) -> tuple[FileSlice, ...]:
+        """The newest slice of each file group of an index."""
         if index not in self._slices:
             entries = [(e.name, e.size) for e in self._storage.list(index) if not e.is_directory]
             self._slices[index] = visible_slices(index, entries, self._visibility)
@@ -168,12 +172,26 @@ class MetadataTable:
             elif block.type is not BlockType.DELETE:
                 raise found_in_files("UNSUPPORTED_METADATA_BLOCK", path=block.path, found=block.type.name)
 
+    def history(self, found: FileSlice) -> Iterator[tuple[list[Entry], str, list[bytes]]]:
+        """Yield what was written to a file group, oldest first: entries with their schema, or keys deleted."""
+        if found.base_file is not None:
+            with self._storage.open(found.base_file.path) as file:
+                reader = HFileReader(file, path=found.base_file.path)
+                yield list(reader.entries()), reader.schema or "", []
+        for block in self._live_blocks(found):
+            if block.type is BlockType.DELETE:
+                deletes = decode_delete_block(block.content())
+                yield [], "", [key.encode() for batch in deletes for key in batch.keys.to_pylist()]
+            else:
+                reader = HFileReader(block.content(), path=block.path)
+                yield list(reader.entries()), block.schema_json or reader.schema or "", []
+
     def _live_blocks(self, found: FileSlice) -> Iterator[LogBlock]:
         blocks: list[LogBlock] = []
         for log_file in found.log_files:
             scan = scan_log_file(self._storage, log_file.path)
             for region in scan.corrupt_regions:
-                if region.is_damage(self._timeline.by_requested_time):
+                if region.is_damage(self.timeline.by_requested_time):
                     raise CorruptTable(
                         f"{region.path} of the metadata table is damaged at byte {region.offset}: {region.reason}.",
                         condition="CORRUPT_LOG_BLOCK",
@@ -187,7 +205,7 @@ class MetadataTable:
         if block.type is BlockType.COMMAND:
             return True
         time = block.instant_time
-        return self._timeline.is_committed(time) and time not in self._pending_in_data
+        return self.timeline.is_committed(time) and time not in self.pending_in_data
 
 
 def open_metadata_table(storage: Storage, config: TableConfig, timeline: Timeline) -> MetadataTable | None:
@@ -212,7 +230,8 @@ def open_metadata_table(storage: Storage, config: TableConfig, timeline: Timelin
     return table
 
 
-def _merge(known: FileSizes, newer: FileSizes) -> None:
+def merge_files(known: FileSizes, newer: FileSizes) -> None:
+    """Let newer records of a partition's files change what is known of them."""
     if not known and None not in newer.values():
         known.update(newer)
         return

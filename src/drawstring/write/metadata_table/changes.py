@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -63,6 +63,7 @@ def change_of_commit(
     columns: Mapping[str, pa.DataType],
     with_bloom_filters: bool = False,
     ranges_of: RangesOf = lambda stat: None,
+    floats_are_exact: bool = False,
     located: Sequence[KeyLocation] = (),
     deleted_keys: pa.Array | None = None,
 ) -> DataTableChange:
@@ -74,13 +75,17 @@ def change_of_commit(
         columns: columns of the statistics with their types; empty when the table keeps none.
         with_bloom_filters: whether the table keeps bloom filters.
         ranges_of: ranges that the writer computed itself; needed for log files, which carry none.
+        floats_are_exact: the base files have no bounds where there is NaN, as `formats.parquet_writer` makes them.
         located: record keys that are new, or live in another file group than before.
         deleted_keys: record keys that are gone.
     """
     files: list[NewDataFile] = []
     for stat in metadata.stats:
         if stat.path:
-            files.append(_new_file(storage, stat, columns, with_bloom_filters, ranges_of(stat)))
+            ranges = ranges_of(stat)
+            if ranges is None:
+                ranges = _ranges(storage, stat, columns, floats_are_exact)
+            files.append(_new_file(storage, stat, ranges, with_bloom_filters))
             files += [_side_file(storage, stat, path) for path in stat.cdc_files]
     return DataTableChange(
         files,
@@ -91,23 +96,25 @@ def change_of_commit(
     )
 
 
+def _ranges(
+    storage: Storage, stat: WriteStat, columns: Mapping[str, pa.DataType], floats_are_exact: bool
+) -> Sequence[ColumnRange]:
+    if not columns:
+        return ()
+    if not _is_base(stat):
+        raise ValueError(f"the writer of {stat.path} must tell its column ranges: a log file carries none")
+    return ranges_of_base_file(storage, stat.path, columns, floats_are_exact=floats_are_exact)
+
+
 def _new_file(
-    storage: Storage,
-    stat: WriteStat,
-    columns: Mapping[str, pa.DataType],
-    with_bloom_filters: bool,
-    known: Sequence[ColumnRange] | None,
+    storage: Storage, stat: WriteStat, ranges: Sequence[ColumnRange], with_bloom_filters: bool
 ) -> NewDataFile:
-    is_base = parse_base_file(stat.partition_path, stat.name, stat.file_size) is not None
-    ranges: Iterable[ColumnRange] = known or ()
-    if columns and known is None:
-        if not is_base:
-            raise ValueError(
-                f"the writer of {stat.path} must tell its column ranges: a log file carries none"
-            )
-        ranges = ranges_of_base_file(storage, stat.path, columns)
-    bloom_filter = read_bloom_filter(storage, stat) if with_bloom_filters and is_base else None
+    bloom_filter = read_bloom_filter(storage, stat) if with_bloom_filters and _is_base(stat) else None
     return NewDataFile(stat.partition_path, stat.name, stat.file_size, tuple(ranges), bloom_filter)
+
+
+def _is_base(stat: WriteStat) -> bool:
+    return parse_base_file(stat.partition_path, stat.name, stat.file_size) is not None
 
 
 def change_of_deletion(
@@ -143,7 +150,7 @@ def located_by_reading(storage: Storage, metadata: CommitMetadata) -> tuple[list
     """
     located, vanished = [], []
     for stat in metadata.stats:
-        if parse_base_file(stat.partition_path, stat.name, stat.file_size) is None:
+        if not _is_base(stat):
             continue
         keys = _keys(storage, stat.path)
         before = pa.array([], pa.string())

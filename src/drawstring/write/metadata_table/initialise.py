@@ -32,13 +32,12 @@ from drawstring.write.metadata_table.definitions import definitions_with
 from drawstring.write.metadata_table.records import KeyLocation, epoch_millis, partition_list_record
 from drawstring.write.metadata_table.writer import (
     IndexChange,
-    NewFile,
-    Publication,
     commit_metadata,
     index_changes,
     rows_by_group,
     sorted_entries,
 )
+from drawstring.write.publication import NewFile, Publication
 
 OPERATION = "BULK_INSERT_PREPPED"
 PENDING_KEY = "hoodie.table.metadata.partitions.inflight"

@@ -57,7 +57,7 @@ def partition_list_record(added: Iterable[str], deleted: Iterable[str] = ()) -> 
     """Return the record that tells which partitions there are, and which are gone."""
     infos = {partition_name(path): {"size": 0, "isDeleted": False} for path in added}
     infos |= {partition_name(path): {"size": 0, "isDeleted": True} for path in deleted}
-    return ALL_PARTITIONS, _encode({"type": layout.PARTITION_RECORD, "filesystemMetadata": infos})
+    return ALL_PARTITIONS, encode_record({"type": layout.PARTITION_RECORD, "filesystemMetadata": infos})
 
 
 def file_list_record(partition_path: str, added: Mapping[str, int], deleted: Collection[str] = ()) -> Entry:
@@ -65,7 +65,7 @@ def file_list_record(partition_path: str, added: Mapping[str, int], deleted: Col
     infos = {name: {"size": size, "isDeleted": False} for name, size in added.items()}
     infos |= {name: {"size": 0, "isDeleted": True} for name in deleted}
     record_type = layout.INDEX_PARTITIONS[layout.FILES].record_type
-    return partition_name(partition_path), _encode({"type": record_type, "filesystemMetadata": infos})
+    return partition_name(partition_path), encode_record({"type": record_type, "filesystemMetadata": infos})
 
 
 def column_stats_record(partition_path: str, file_name: str, found: ColumnRange) -> Entry:
@@ -73,7 +73,7 @@ def column_stats_record(partition_path: str, file_name: str, found: ColumnRange)
     record_type = layout.INDEX_PARTITIONS[layout.COLUMN_STATS].record_type
     stats = _stats(file_name, found, is_tight=False)
     key = column_stats_key(found.column, partition_path, file_name)
-    return key, _encode({"type": record_type, "ColumnStatsMetadata": stats})
+    return key, encode_record({"type": record_type, "ColumnStatsMetadata": stats})
 
 
 def partition_stats_record(partition_path: str, found: ColumnRange) -> Entry:
@@ -84,7 +84,7 @@ def partition_stats_record(partition_path: str, found: ColumnRange) -> Entry:
     record_type = layout.INDEX_PARTITIONS[layout.PARTITION_STATS].record_type
     stats = _stats(partition_name(partition_path), found, is_tight=True)
     key = partition_stats_key(found.column, partition_path)
-    return key, _encode({"type": record_type, "ColumnStatsMetadata": stats})
+    return key, encode_record({"type": record_type, "ColumnStatsMetadata": stats})
 
 
 def bloom_filter_record(instant: str, found: FileBloomFilter) -> Entry:
@@ -97,7 +97,7 @@ def bloom_filter_record(instant: str, found: FileBloomFilter) -> Entry:
     }
     record_type = layout.INDEX_PARTITIONS[layout.BLOOM_FILTERS].record_type
     key = bloom_filter_key(found.partition_path, found.file_name)
-    return key, _encode({"type": record_type, "BloomFilterMetadata": filter_record})
+    return key, encode_record({"type": record_type, "BloomFilterMetadata": filter_record})
 
 
 def _stats(file_name: str, found: ColumnRange, *, is_tight: bool) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def record_index_values(located: KeyLocation, instant_ms: int) -> pa.Array:
         bits = {"fileIdHighBits": high, "fileIdLowBits": low, "fileIndex": int(match.group(2))}
         record |= {**bits, "fileId": "", "fileIdEncoding": _UUID_ENCODING}
     record_type = layout.INDEX_PARTITIONS[layout.RECORD_INDEX].record_type
-    value = _encode({"type": record_type, "recordIndexMetadata": record})
+    value = encode_record({"type": record_type, "recordIndexMetadata": record})
     return pa.repeat(pa.scalar(value, pa.binary()), len(located.keys))
 
 
@@ -182,10 +182,11 @@ def epoch_millis(instant: str, timezone: str) -> int:
     return int(zoned.timestamp()) * 1000 + int(padded[14:17])
 
 
-def _encode(record: Mapping[str, Any]) -> bytes:
+def encode_record(record: Mapping[str, Any]) -> bytes:
+    """Return a record as it is stored."""
     stream = io.BytesIO()
     # The key is the entry's own; meta columns are not filled in the metadata table.
-    fastavro.schemaless_writer(stream, _schema(), {"key": "", **record})
+    fastavro.schemaless_writer(stream, _schema(), {**record, "key": ""})
     return stream.getvalue()
 
 

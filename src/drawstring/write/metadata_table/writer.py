@@ -29,39 +29,11 @@ from drawstring.write.commit_encoding import encode_commit, encode_inflight
 from drawstring.write.metadata_table import layout, records
 from drawstring.write.metadata_table.changes import DataTableChange
 from drawstring.write.metadata_table.partition_ranges import partition_ranges
+from drawstring.write.publication import NewFile, Publication
 
 OPERATION = "UPSERT_PREPPED"
 _TIMELINE = f"{FOLDER}/.hoodie/timeline"
 _TEMPORARY = f"{FOLDER}/.hoodie/.temp"
-
-
-@dataclass(frozen=True)
-class NewFile:
-    """A file to be created unless it is there; `path` is relative to the data table."""
-
-    path: str
-    content: bytes
-
-
-@dataclass(frozen=True)
-class Publication:
-    """What makes a change of the metadata table visible.
-
-    Files to replace, files to create unless they are there, in order, then what is removed.
-    """
-
-    creates: tuple[NewFile, ...]
-    removes: tuple[str, ...] = ()
-    replaces: tuple[NewFile, ...] = ()
-
-    def carry_out(self, storage: Storage) -> None:
-        """Do it, or what is left of it."""
-        for file in self.replaces:
-            storage.write(file.path, file.content)
-        for file in self.creates:
-            storage.create_if_absent(file.path, file.content)
-        for path in self.removes:
-            storage.delete(path, recursive=True)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,40 @@
+"""Changes of files as values, so that whoever decided on them need not be the one who carries them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from drawstring.storage.base import Storage
+
+
+@dataclass(frozen=True)
+class NewFile:
+    """A file to be created unless it is there; `path` is relative to the table."""
+
+    path: str
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What makes a change visible.
+
+    Files to replace, files to create unless they are there, in order, files to replace by what was created, then
+    what is removed. Each step may be repeated.
+    """
+
+    creates: tuple[NewFile, ...]
+    removes: tuple[str, ...] = ()
+    replaces: tuple[NewFile, ...] = ()
+    finally_replaces: tuple[NewFile, ...] = ()
+
+    def carry_out(self, storage: Storage) -> None:
+        """Do it, or what is left of it."""
+        for file in self.replaces:
+            storage.write(file.path, file.content)
+        for file in self.creates:
+            storage.create_if_absent(file.path, file.content)
+        for file in self.finally_replaces:
+            storage.write(file.path, file.content)
+        for path in self.removes:
+            storage.delete(path, recursive=True)
