@@ -286,14 +286,24 @@ class Table:
         upper = self._instant(self.options.end if end is None else end, END.key)
         return Changelog(self.state(), read_task, lower, upper, net)
 
-    def stream(self, options: Mapping[str, Any] | None = None) -> TableStream:
+    def stream(
+        self,
+        options: Mapping[str, Any] | None = None,
+        *,
+        session: Mapping[str, Any] | None = None,
+        state: TableState | None = None,
+    ) -> TableStream:
         """Read the table as a stream: batches of commits, from offsets that a caller keeps.
 
         Args:
             options: where to begin, limits, and what to do when files are gone (docs/options.md).
+            session: options that count where `options` says nothing.
+            state: the sight of the table whose columns batches have; by default the table as it is now.
         """
         self._check_incremental("stream")
-        return TableStream.begin(self._pin_until, read_task, StreamOptions.of(options), self.options)
+        chosen = StreamOptions.of(options, session)
+        now = self._pin_until(None) if state is None else state
+        return TableStream.begin(self._pin_until, read_task, chosen, self.options, now)
 
     def _pin_until(self, completed_until: str | None) -> TableState:
         timeline = TimelineReader(self.storage, self.config).load(completed_until=completed_until)

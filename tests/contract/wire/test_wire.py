@@ -11,6 +11,7 @@ import pytest
 from drawstring.errors import BridgeError, TableNotFound
 from drawstring.spark import catalog, wire
 from drawstring.spark.errors import error_from_wire
+from drawstring.spark.read import streams
 from drawstring.spark.read.filters import predicate_from_wire
 from drawstring.spark.session.build import bridge_jar, java_executable, spark_home
 from drawstring.spark.write import statements as writes
@@ -23,6 +24,15 @@ TYPES = {
     "filters_pushed": wire.FiltersPushed,
     "plan_scan": wire.PlanScan,
     "scan_planned": wire.ScanPlanned,
+    "stream_open": streams.OpenStream,
+    "stream_opened": streams.StreamOpened,
+    "stream_about": streams.AboutStream,
+    "stream_next_offset": streams.NextOffset,
+    "stream_offset_found": streams.OffsetFound,
+    "stream_plan_batch": streams.PlanBatch,
+    "stream_backlog": streams.Backlog,
+    "stream_backlog_found": streams.BacklogFound,
+    "stream_closed": streams.StreamClosed,
     "create_table": catalog.CreateTable,
     "table_created": catalog.TableCreated,
     "list_partitions": catalog.ListPartitions,
@@ -77,6 +87,15 @@ def test_the_bridge_understands_the_golden_messages():
         "plan_scan version 1",
         "push_filters version 1",
         'scan_planned native:100:7:{"city":"bern","day":20000},arrow:100:-,native:100:5:cast - 4',
+        "stream_about version 1",
+        "stream_backlog version 1",
+        "stream_backlog_found version 1",
+        "stream_closed version 1",
+        "stream_next_offset version 1",
+        "stream_offset_found version 1",
+        "stream_open version 1",
+        "stream_opened version 1",
+        "stream_plan_batch version 1",
         "table_created version 1",
         "table_loaded trips /data/trips@0123::snapshot struct<id:int,day:date> day true",
         "write_data version 1",

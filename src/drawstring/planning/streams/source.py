@@ -76,10 +76,14 @@ class TableStream:
 
     @classmethod
     def begin(
-        cls, pin: Pin, read: ReadFunction, options: StreamOptions, read_options: ReadOptions
+        cls,
+        pin: Pin,
+        read: ReadFunction,
+        options: StreamOptions,
+        read_options: ReadOptions,
+        state: TableState,
     ) -> TableStream:
-        """Begin with the schema that the table has now."""
-        state = pin(None)
+        """Begin with the schema that the table has in `state`."""
         writes = state.timeline.completed_writes
         schema = TableSchemas(state, None).table_schema
         return cls(pin, read, options, read_options, schema, writes[-1].requested_time if writes else None)

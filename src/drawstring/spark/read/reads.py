@@ -45,6 +45,11 @@ class Snapshots:
 _snapshots = Snapshots()
 
 
+def pinned_table(reference: wire.SnapshotReference) -> PinnedTable:
+    """The table that a request is about."""
+    return _snapshots.find(reference)
+
+
 def load_table(payload: str) -> str:
     """Open a table and pin its snapshot."""
     request = wire.from_json(wire.LoadTable, payload)

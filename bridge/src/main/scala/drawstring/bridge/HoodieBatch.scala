@@ -24,16 +24,7 @@ class HoodieBatch(scan: HoodieScan) extends Batch {
   override def planInputPartitions(): Array[InputPartition] =
     SplitPacking.pack(scan.plan.tasks, SplitPacking.slots(scan.spark)).toArray
 
-  override def createReaderFactory(): PartitionReaderFactory = HoodiePartitionReaderFactory(
-    SliceReaderFactory.create(
-      scan.spark,
-      scan.table,
-      scan.readSchema(),
-      scan.filters.flatMap(_.toParquet).toArray,
-      scan.plan.tasks.exists(_.isMerge),
-      scan.plan
-    )
-  )
+  override def createReaderFactory(): PartitionReaderFactory = scan.readerFactory(scan.plan)
 
   override def equals(other: Any): Boolean = other match {
     case that: HoodieBatch => scanOf(that) == scan

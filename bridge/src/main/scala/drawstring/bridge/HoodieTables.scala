@@ -53,7 +53,10 @@ class HoodieFormatPathV2Table(val spark: SparkSession, hasV1Way: Boolean, load: 
   override lazy val loaded: LoadedTable = load()
 
   override def capabilities(): util.Set[TableCapability] = Try(loaded) match {
-    case Success(table) if table.useV2 || !hasV1Way => util.EnumSet.of(TableCapability.BATCH_READ)
-    case Success(_) | Failure(_) => util.EnumSet.noneOf(classOf[TableCapability])
+    case Success(table) if table.useV2 || !hasV1Way =>
+      util.EnumSet.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ)
+    // Streams have no V1 way: they are read through V2 whatever the flag says.
+    case Success(_) => util.EnumSet.of(TableCapability.MICRO_BATCH_READ)
+    case Failure(_) => util.EnumSet.noneOf(classOf[TableCapability])
   }
 }

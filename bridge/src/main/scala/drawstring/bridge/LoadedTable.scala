@@ -46,7 +46,8 @@ case class LoadedTable(
     message
   }
 
-  private def reference: ObjectNode = {
+  /** Names this snapshot in questions to the planner. */
+  def reference: ObjectNode = {
     val node = Wire.obj().put("snapshot", snapshot).put("path", path).put("timeline", timeline)
     Wire.putMap(node, "options", options)
     Wire.putMap(node, "session", session)

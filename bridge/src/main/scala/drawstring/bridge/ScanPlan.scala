@@ -47,6 +47,7 @@ case class ScanPlan(
 }
 
 object ScanPlan {
+  val empty: ScanPlan = ScanPlan(Nil, Some(0L), 0L, 0L, 0L, 0L, 0L)
 
   def fromWire(node: JsonNode): ScanPlan = {
     val contexts = node.get("contexts").elements().asScala.map(Wire.text).toVector

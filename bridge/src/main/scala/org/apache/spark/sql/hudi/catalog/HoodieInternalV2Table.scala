@@ -28,7 +28,7 @@ class HoodieInternalV2Table(override val spark: Sessions.Classic, val entry: Cat
   override def properties(): util.Map[String, String] = HoodieEntries.properties(entry).asJava
 
   override def capabilities(): util.Set[TableCapability] =
-    Set(BATCH_READ, V1_BATCH_WRITE, TRUNCATE, OVERWRITE_BY_FILTER, OVERWRITE_DYNAMIC).asJava
+    Set(BATCH_READ, MICRO_BATCH_READ, V1_BATCH_WRITE, TRUNCATE, OVERWRITE_BY_FILTER, OVERWRITE_DYNAMIC).asJava
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = insertable.newWriteBuilder(info)
 

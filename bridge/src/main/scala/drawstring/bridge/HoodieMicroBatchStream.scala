@@ -1,0 +1,104 @@
+package drawstring.bridge
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util
+import java.util.Optional
+import java.util.concurrent.TimeUnit.NANOSECONDS
+
+import scala.collection.JavaConverters._
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory}
+import org.apache.spark.sql.connector.read.streaming._
+
+/** Where a query stands, as the planner wrote it and as checkpoints keep it. */
+case class HoodieOffset(override val json: String) extends Offset
+
+/** A table as a stream of commits.
+  *
+  * The planner decides what each batch takes; the bridge keeps the time, and reads slices as batch scans do.
+  */
+class HoodieMicroBatchStream(scan: HoodieScan, checkpoint: String)
+    extends MicroBatchStream
+    with SupportsTriggerAvailableNow
+    with ReportsSourceMetrics {
+  private lazy val stream: StreamQuestions = StreamQuestions.open(scan.table)
+  private var until: Option[String] = None
+  private var lastBatch: Long = System.nanoTime()
+  @volatile private var planned: ScanPlan = ScanPlan.empty
+
+  /** What the batch in work reads. */
+  def plan: ScanPlan = planned
+
+  /** Kept in a file as Hudi's source keeps it: after a restart `latest` must not be a later one. */
+  override def initialOffset(): Offset = {
+    val file = new StartFile(new Path(checkpoint, "0"), scan.spark.sparkContext.hadoopConfiguration)
+    HoodieOffset(file.orElse(stream.initial()))
+  }
+
+  override def deserializeOffset(json: String): Offset = HoodieOffset(json)
+
+  /** Anything but "all available": the planner knows the limits. */
+  override def getDefaultReadLimit: ReadLimit = ReadLimit.maxRows(Long.MaxValue)
+
+  override def prepareForTriggerAvailableNow(): Unit = until = Some(stream.newest())
+
+  override def latestOffset(): Offset =
+    throw new UnsupportedOperationException("drawstring decides where a batch ends by where it begins")
+
+  override def latestOffset(start: Offset, limit: ReadLimit): Offset = {
+    val waited = if (until.isEmpty) Some(NANOSECONDS.toMillis(System.nanoTime() - lastBatch)) else None
+    val limited = !limit.isInstanceOf[ReadAllAvailable]
+    val end = stream.next(start.json(), limited, if (limited) waited else None, until)
+    // Nothing, not the same offset: a query that has no checkpoint yet would take that for a batch.
+    if (end == start.json()) null
+    else {
+      lastBatch = System.nanoTime()
+      HoodieOffset(end)
+    }
+  }
+
+  override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
+    planned = stream.plan(start.json(), end.json(), scan.filters.map(_.wire))
+    SplitPacking.pack(planned.tasks, SplitPacking.slots(scan.spark)).toArray
+  }
+
+  override def createReaderFactory(): PartitionReaderFactory = scan.readerFactory(planned)
+
+  override def metrics(consumed: Optional[Offset]): util.Map[String, String] =
+    if (consumed.isPresent) stream.backlog(consumed.get().json()).asJava else util.Collections.emptyMap()
+
+  override def commit(end: Offset): Unit = ()
+
+  override def stop(): Unit = stream.close()
+}
+
+/** A small file that is written once, in the form of Spark's metadata logs: a version, then one line. */
+private class StartFile(path: Path, conf: Configuration) {
+  private val version = "v1\n"
+
+  def orElse(found: => String): String = {
+    val files = path.getFileSystem(conf)
+    if (files.exists(path)) read(files)
+    else {
+      val text = found
+      files.mkdirs(path.getParent)
+      val fresh = new Path(path.getParent, s".${path.getName}.${java.util.UUID.randomUUID()}.tmp")
+      val out = files.create(fresh, false)
+      try out.write((version + text).getBytes(UTF_8))
+      finally out.close()
+      if (!files.rename(fresh, path)) files.delete(fresh, false)
+      read(files)
+    }
+  }
+
+  private def read(files: FileSystem): String = {
+    val in = files.open(path)
+    try {
+      val bytes = new Array[Byte](files.getFileStatus(path).getLen.toInt)
+      in.readFully(bytes)
+      new String(bytes, UTF_8).stripPrefix(version).trim
+    } finally in.close()
+  }
+}
