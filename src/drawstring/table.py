@@ -30,6 +30,7 @@ from drawstring.config.write_options import OPERATION, WriteOptions
 from drawstring.errors import InvalidInput, InvalidOption, UnsupportedTable
 from drawstring.inspection import PlanReport, TableReport
 from drawstring.inspection.build import plan_report, table_report
+from drawstring.planning.changes.change_data import ChangeData
 from drawstring.planning.changes.changelog import Changelog
 from drawstring.planning.incremental import IncrementalRead
 from drawstring.planning.scan import ScanSource
@@ -234,8 +235,8 @@ class Table:
         self._check_incremental("incremental")
         if self.options.incremental_format == "cdc":
             raise UnsupportedTable(
-                f"Cannot read the change data of {self.path}: drawstring returns the latest state of changed rows. "
-                "Leave hoodie.datasource.query.incremental.format out.",
+                f"Cannot read the change data of {self.path} so: Table.change_data(begin, end) returns it in Python, "
+                "Table.changes rows with their kind. Leave hoodie.datasource.query.incremental.format out.",
                 condition="CDC_NOT_SUPPORTED",
                 operation="incremental",
                 path=self.path,
@@ -285,6 +286,29 @@ class Table:
         lower = self._begin(self.options.begin if begin is None else begin)
         upper = self._instant(self.options.end if end is None else end, END.key)
         return Changelog(self.state(), read_task, lower, upper, net)
+
+    def change_data(self, begin: Moment | None = None, end: Moment | None = None) -> ChangeData:
+        """The change data that Hudi's CDC query returns: op, ts_ms, before and after (rows as JSON).
+
+        Args:
+            begin: as in `incremental`.
+            end: as in `incremental`.
+
+        Raises:
+            UnsupportedTable: the table does not capture changes; `changes` works without.
+        """
+        self._check_incremental("change_data")
+        if self.config.properties.get("hoodie.table.cdc.enabled", "false").lower() != "true":
+            raise UnsupportedTable(
+                f"Cannot read the change data of {self.path}: the table does not capture changes "
+                "(hoodie.table.cdc.enabled). Table.changes tells them on any table.",
+                condition="CDC_NOT_ENABLED",
+                operation="change_data",
+                path=self.path,
+            )
+        lower = self._begin(self.options.begin if begin is None else begin)
+        upper = self._instant(self.options.end if end is None else end, END.key)
+        return ChangeData(self.state(), read_task, lower, upper)
 
     def stream(
         self,

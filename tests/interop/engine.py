@@ -47,6 +47,11 @@ def read(name: str, path: Path, *, where: str | None = None, options: dict[str, 
     return {"do": "read", "name": name, "path": str(path), "where": where, "options": options or {}}
 
 
+def stream(name: str, path: Path, folder: Path, options: dict[str, str] | None = None) -> Action:
+    """An action that streams what is new of a table into `folder` and tells under `name` all that is there then."""
+    return {"do": "stream", "name": name, "path": str(path), "folder": str(folder), "options": options or {}}
+
+
 def _session(engine: str) -> SparkSession:
     if engine == "hudi":
         from hudi_session import hudi_session
@@ -74,11 +79,26 @@ def _act(spark: SparkSession, action: Action) -> Any:
             action["path"]
         )
         return "written"
+    if action["do"] == "stream":
+        return _streamed(spark, action)
     frame = spark.read.format("hudi").options(**action["options"]).load(action["path"])
     if action["where"]:
         frame = frame.where(action["where"])
     rows = [row.asDict(recursive=True) for row in frame.collect()]
     return {"schema": frame.schema.simpleString(), "rows": json.loads(json.dumps(rows, default=str))}
+
+
+def _streamed(spark: SparkSession, action: Action) -> Any:
+    target, checkpoint = f"{action['folder']}/rows", f"{action['folder']}/checkpoint"
+    frame = spark.readStream.format("hudi").options(**action["options"]).load(action["path"])
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", checkpoint)
+    writer.trigger(once=True).start(target).awaitTermination()
+    offsets = sorted(Path(checkpoint, "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
+    rows = [row.asDict(recursive=True) for row in spark.read.parquet(target).collect()]
+    return {
+        "rows": json.loads(json.dumps(rows, default=str)),
+        "offset": offsets[-1].read_text(encoding="utf-8").splitlines()[-1],
+    }
 
 
 def main() -> int:

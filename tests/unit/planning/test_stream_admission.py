@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drawstring.config.stream_options import StreamLimits, StreamOptions
@@ -41,12 +41,14 @@ def pieces(commits, limit):
     return found
 
 
+@settings(deadline=None)
 @given(histories(), limits)
 def test_every_group_of_every_commit_is_in_exactly_one_batch_and_in_order(commits, limit):
     delivered = [entry[:2] for batch in pieces(commits, limit) for entry in batch]
     assert delivered == [(c.requested_time, group) for c in commits for group, _ in c.groups]
 
 
+@settings(deadline=None)
 @given(histories(), limits)
 def test_no_batch_exceeds_a_limit_except_by_one_group_that_does_alone(commits, limit):
     for batch in pieces(commits, limit):
@@ -54,6 +56,7 @@ def test_no_batch_exceeds_a_limit_except_by_one_group_that_does_alone(commits, l
         assert len(batch) == 1 or total(amount for *_, amount in batch).fits(limit)
 
 
+@settings(deadline=None)
 @given(histories(), limits)
 def test_a_commit_that_fits_is_not_divided(commits, limit):
     for batch in pieces(commits, limit):
@@ -62,6 +65,7 @@ def test_a_commit_that_fits_is_not_divided(commits, limit):
             assert taken in (0, len(commit.groups)) or not commit.amount.fits(limit)
 
 
+@settings(deadline=None)
 @given(histories())
 def test_without_limits_one_batch_takes_everything(commits):
     assert len(pieces(commits, StreamLimits())) == bool(any(c.groups for c in commits))

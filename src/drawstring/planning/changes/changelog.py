@@ -84,13 +84,14 @@ class Changelog:
         return pa.schema([self.schema.field(name) for name in names])
 
     def _changes(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        for instant, metadata in self._writes:
-            found = [self._group(group, instant, columns) for group in touched_groups(metadata)]
+        for instant, metadata in self.writes:
+            found = [self.group_changes(group, instant, columns) for group in touched_groups(metadata)]
             yield from (taken for taken, _ in found)
             yield from (added for _, added in found)
 
     @cached_property
-    def _writes(self) -> list[tuple[Instant, CommitMetadata]]:
+    def writes(self) -> list[tuple[Instant, CommitMetadata]]:
+        """The commits that may have changed rows, in order."""
         found = writes_in_range(self.state, self.begin, self.end)
         changing = [write for write in found if write[1].operation not in SERVICE_OPERATIONS]
         return sorted(changing, key=lambda write: _time(write[0]))
@@ -101,20 +102,24 @@ class Changelog:
 
     @cached_property
     def _past(self) -> PastSlices:
-        first = self._writes[0][0].requested_time if self._writes else None
+        first = self.writes[0][0].requested_time if self.writes else None
         start = self.state.timeline.start
         # Rows from before the first commit may lie in files of archived ones.
         reaches_back = first is not None and (start is None or first <= start)
         instants = tuple(self.state.reader.instants())
         return PastSlices(self.state, instants, self._schemas, with_archive=reaches_back)
 
-    def _group(
+    def group_changes(
         self, group: FileGroupId, instant: Instant, columns: Sequence[str]
     ) -> tuple[pa.Table, pa.Table]:
         """What a commit took back of one group, and what it put there."""
         before = self._past.task(group, until=_time(instant), inclusive=False)
         after = self._past.task(group, until=_time(instant), inclusive=True)
         return changed_rows(self._rows(before, columns), self._rows(after, columns))
+
+    def rows_after(self, group: FileGroupId, instant: Instant, columns: Sequence[str]) -> pa.Table:
+        """The rows of a group as a commit left them."""
+        return self._rows(self._past.task(group, until=_time(instant), inclusive=True), columns)
 
     def _rows(self, task: ReadTask | None, columns: Sequence[str]) -> pa.Table:
         schema = pa.schema([self._schemas.table_schema.field(name) for name in columns])
