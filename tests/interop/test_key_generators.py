@@ -59,7 +59,8 @@ TIMES = {
     "hoodie.metadata.enable": "false",
     "hoodie.datasource.write.recordkey.field": "id",
     _TIME + "timestamp.type": "EPOCHMILLISECONDS",
-    _TIME + "output.dateformat": "yyyy-MM-dd",
+    # Digits: of other texts in the path of a number Hudi cannot make a value when it reads a custom table.
+    _TIME + "output.dateformat": "yyyyMMdd",
     _TIME + "timezone": "UTC",
 }
 GENERATORS = {

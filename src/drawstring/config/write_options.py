@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from drawstring.config import concurrency_options, read_options, sql_write_options, stream_options
+from drawstring.config import (
+    bloom_options,
+    concurrency_options,
+    read_options,
+    sql_write_options,
+    stream_options,
+)
+from drawstring.config.bloom_options import BloomOptions
 from drawstring.config.concurrency_options import ConcurrencyOptions
 from drawstring.config.hudi_keys import HudiKeys
 from drawstring.config.option import (
@@ -51,11 +58,10 @@ SORT_MODES = (
 )
 CODECS = ("zstd", "snappy", "gzip", "uncompressed", "lz4_raw", "brotli")
 MERGE_MODES = ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")
-INDEX_TYPES = ("SIMPLE", "INMEMORY")
+INDEX_TYPES = ("SIMPLE", "BLOOM", "INMEMORY")
 _NO_METADATA_TABLE = "the index is part of the metadata table, which drawstring does not write"
 OTHER_INDEX_TYPES = {
-    "BLOOM": "base files get no bloom filters, without which Hudi's next writer fails",
-    "GLOBAL_BLOOM": "base files get no bloom filters, without which Hudi's next writer fails",
+    "GLOBAL_BLOOM": "keys are looked for in the partition of the row only",
     "GLOBAL_SIMPLE": "keys are looked for in the partition of the row only",
     "BUCKET": "file groups are not laid out as buckets",
     "RECORD_INDEX": _NO_METADATA_TABLE,
@@ -224,7 +230,8 @@ INDEX_TYPE = Option(
     "hoodie.index.type",
     one_of(*INDEX_TYPES, *OTHER_INDEX_TYPES),
     "SIMPLE",
-    "How existing records are found: keys are joined with the base files.",
+    "How existing records are found: keys are joined with the base files. BLOOM makes the filters in their footers as "
+    "precise as Hudi's bloom index has them.",
     allowed=INDEX_TYPES,
 )
 TIMELINE_TIMEZONE = Option(
@@ -281,6 +288,7 @@ ALL: tuple[Option[Any], ...] = (
     PARTITIONS_TO_DELETE,
     OVERWRITE_MODE,
     *concurrency_options.ALL,
+    *bloom_options.ALL,
     *sql_write_options.ALL,
 )
 """Every write option that is honoured."""
@@ -300,6 +308,7 @@ class FileOptions:
     max_file_size: int = MAX_FILE_SIZE.default
     small_file_limit: int = SMALL_FILE_LIMIT.default
     record_size_estimate: int = RECORD_SIZE_ESTIMATE.default
+    bloom: BloomOptions = field(default_factory=BloomOptions)
 
 
 @dataclass(frozen=True)
@@ -367,6 +376,7 @@ class WriteOptions:
                 max_file_size=MAX_FILE_SIZE.find(*layers),
                 small_file_limit=SMALL_FILE_LIMIT.find(*layers),
                 record_size_estimate=RECORD_SIZE_ESTIMATE.find(*layers),
+                bloom=BloomOptions.of(*layers, index_type=INDEX_TYPE.find(*layers)),
             ),
             operation=OPERATION.find(*layers),
             combine_before_insert=COMBINE_BEFORE_INSERT.find(*layers),

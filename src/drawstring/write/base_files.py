@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from drawstring.config.write_options import FileOptions
+from drawstring.formats.bloom import FooterKeys
 from drawstring.formats.parquet_writer import ParquetWriter
 from drawstring.model.commit_metadata import WriteStat
 from drawstring.model.file_names import base_file_name, join_path
@@ -107,6 +108,7 @@ class BaseFileWriter:
         self._staged = staged_path(context.requested_time, self._path)
         self._sink: Any = None
         self._writer: Any = None
+        self._keys = FooterKeys(context.files.bloom)
         self.rows = 0
 
     @property
@@ -128,6 +130,8 @@ class BaseFileWriter:
         self._writer.write_table(
             named.cast(self._file_schema) if named.schema != self._file_schema else named
         )
+        for keys in table.column(RECORD_KEY).chunks:
+            self._keys.add(keys)
         self.rows += table.num_rows
 
     def _open(self, dictionary_columns: list[str]) -> None:
@@ -152,7 +156,7 @@ class BaseFileWriter:
         """Finish the file, also when no row was written, and return its size."""
         if not self.is_open:
             self._open([])
-        self._writer.close()
+        self._writer.close(self._keys.metadata())
         if not self._sink.closed:
             size = self.size
             self._sink.close()

@@ -176,7 +176,7 @@ def test_options_of_others_are_passed_over_in_silence(name, caplog):
     assert caplog.records == []
 
 
-@pytest.mark.parametrize("kind", ["BLOOM", "GLOBAL_SIMPLE", "bucket", "RECORD_INDEX", "FLINK_STATE"])
+@pytest.mark.parametrize("kind", ["GLOBAL_BLOOM", "GLOBAL_SIMPLE", "bucket", "RECORD_INDEX", "FLINK_STATE"])
 def test_an_index_that_is_not_kept_is_refused_with_the_reason(kind):
     with pytest.raises(InvalidOption, match=r"hoodie\.index\.type") as caught:
         WriteOptions.of({"hoodie.index.type": kind})
