@@ -13,6 +13,7 @@ from drawstring.schema.projection import is_list
 from drawstring.schema.table_schema import canonical_type
 
 _NUMBERS = (pa.int32(), pa.int64(), pa.float32(), pa.float64())
+_DIGITS = {pa.int32(): 10, pa.int64(): 19}
 
 
 def incoming_schema(schema: pa.Schema) -> pa.Schema:
@@ -38,9 +39,10 @@ def incoming_schema(schema: pa.Schema) -> pa.Schema:
 def reconcile(incoming: pa.Schema, table: pa.Schema | None, *, null_for_missing: bool = False) -> pa.Schema:
     """Return the schema that the table has after rows of `incoming` are written to it.
 
-    Columns are matched by name, ignoring case. Incoming columns may be new (they are added at the end), of a
-    narrower type (their values are widened) or of a wider one (the table's column is widened); a column that
-    they lack is refused unless `null_for_missing`. Raises `IncompatibleSchema` for anything else.
+    Columns are matched by name, ignoring case, at the top and in structs, lists and maps. Incoming columns may be new
+    (they are added at the end), of a narrower type (their values are widened) or of a wider one (the table's column is
+    widened). A column that they lack is refused unless `null_for_missing`, and then may be null from now on. Raises
+    `IncompatibleSchema` for anything else.
     """
     if table is None:
         return incoming
@@ -55,8 +57,8 @@ def _merge_fields(
     for field in table:
         found = by_name.pop(field.name.lower(), None)
         if found is None:
-            _require_missing_allowed(f"{path}{field.name}", null_for_missing or bool(path), incoming)
-            merged.append(field)
+            _require_missing_allowed(f"{path}{field.name}", null_for_missing, incoming)
+            merged.append(field.with_nullable(True))
         else:
             merged.append(_merge_field(found, field, null_for_missing, f"{path}{field.name}"))
     return [*merged, *by_name.values()]
@@ -78,7 +80,7 @@ def _merge_types(found: pa.DataType, table: pa.DataType, null_for_missing: bool,
     if pa.types.is_map(found) and pa.types.is_map(table):
         inner = _merge_types(found.item_type, table.item_type, null_for_missing, f"{path}.value")
         return pa.map_(table.key_type, inner)
-    wider = _wider(found, table)
+    wider = wider_type(found, table)
     if wider is None:
         raise IncompatibleSchema(
             f"Column {path} is {found} in the rows but {table} in the table, and neither can be widened to the "
@@ -91,15 +93,36 @@ def _merge_types(found: pa.DataType, table: pa.DataType, null_for_missing: bool,
     return wider
 
 
-def _wider(found: pa.DataType, table: pa.DataType) -> pa.DataType | None:
+def wider_type(found: pa.DataType, table: pa.DataType) -> pa.DataType | None:
+    """Return the type that holds the values of both, by the promotions that Hudi makes when it writes; None if none.
+
+    It is always one of the two. Hudi also takes numbers and text into decimals and dates, where a value that does not
+    fit fails the write or becomes null, and turns a long into a timestamp; those are refused here, except whole numbers
+    into decimals that hold all of them.
+    """
     if found in _NUMBERS and table in _NUMBERS:
         return max(found, table, key=_NUMBERS.index)
-    if is_string_type(table) and (found in _NUMBERS or found == pa.binary()):
+    if pa.types.is_decimal(table) and _fits(found, table):
+        return table
+    if pa.types.is_decimal(found) and pa.types.is_decimal(table) and _fits(table, found):
+        return found
+    if is_string_type(table) and (
+        found in (*_NUMBERS, pa.binary(), pa.date32()) or pa.types.is_decimal(found)
+    ):
         return table
     if is_string_type(found) and table in _NUMBERS:
         return found
     # Text and bytes hold each other: the type that the table has stays.
     return table if table == pa.binary() and is_string_type(found) else None
+
+
+def _fits(number: pa.DataType, decimal: pa.DataType) -> bool:
+    """Whether a decimal type holds every value of a whole number or of another decimal."""
+    before_point = decimal.precision - decimal.scale
+    if number in _DIGITS:
+        return bool(before_point >= _DIGITS[number])
+    is_narrower = pa.types.is_decimal(number) and number.scale <= decimal.scale
+    return bool(is_narrower and number.precision - number.scale <= before_point)
 
 
 def _require_missing_allowed(path: str, allowed: bool, incoming: Iterable[pa.Field]) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from drawstring.errors import IncompatibleSchema
 from drawstring.schema.avro_arrow import arrow_schema_from_avro
 from drawstring.schema.avro_equality import AvroSchema, canonical, expand
 from drawstring.schema.projection import plan_projection
+from drawstring.write.evolution import wider_type
 
-_NUMBERS = ("int", "long", "float", "double")
+_PLAIN = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string", "fixed"})
 
 
 def union_schema(start: AvroSchema | None, now: AvroSchema, writer: AvroSchema) -> dict[str, Any]:
@@ -96,20 +99,24 @@ def _element(start: Any, now: Any, writer: Any, path: str) -> Any:
 
 
 def _wider(now: Any, writer: Any) -> Any:
-    """The wider of two plain types, by the promotions that Hudi makes when it writes; None when neither is."""
-    plain, other = _plain(now), _plain(writer)
-    if plain in _NUMBERS and other in _NUMBERS:
-        return max(plain, other, key=_NUMBERS.index)
-    if "string" in (plain, other) and (plain in _NUMBERS or other in _NUMBERS):
-        return "string"
-    # Text and bytes hold each other: the table's stays.
-    return now if {plain, other} == {"string", "bytes"} else None
+    """The wider of two plain types, by the rule of every write; None when neither is."""
+    if not _is_plain(now) or not _is_plain(writer):
+        return None
+    table, found = _arrow(now), _arrow(writer)
+    if table == found:
+        # The same for Arrow, but not in the table: milliseconds and microseconds, or text and enums.
+        return None
+    wider = wider_type(found, table)
+    return None if wider is None else now if wider == table else writer
 
 
-def _plain(avro: Any) -> str:
-    """The name of a primitive type that is nothing but that; empty for any other."""
-    found = canonical(avro)
-    return str(found[0]) if isinstance(found, tuple) and len(found) == 1 else ""
+def _is_plain(avro: Any) -> bool:
+    return _kind(avro) in _PLAIN and not isinstance(avro, list)
+
+
+def _arrow(avro: Any) -> pa.DataType:
+    record = {"type": "record", "name": "r", "fields": [{"name": "c", "type": avro}]}
+    return arrow_schema_from_avro(record).field("c").type
 
 
 def _is_nullable(avro: Any) -> bool:

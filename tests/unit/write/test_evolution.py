@@ -36,6 +36,12 @@ def test_new_columns_go_to_the_end_also_in_structs():
         (pa.string(), pa.float64(), pa.string()),
         (pa.string(), pa.binary(), pa.string()),
         (pa.binary(), pa.string(), pa.binary()),
+        (pa.string(), pa.date32(), pa.string()),
+        (pa.string(), pa.decimal128(10, 2), pa.string()),
+        (pa.decimal128(10, 2), pa.decimal128(12, 2), pa.decimal128(12, 2)),
+        (pa.decimal128(12, 4), pa.decimal128(10, 2), pa.decimal128(12, 4)),
+        (pa.decimal128(10, 0), pa.int32(), pa.decimal128(10, 0)),
+        (pa.decimal128(21, 2), pa.int64(), pa.decimal128(21, 2)),
     ],
 )
 def test_wider_type_wins(table, incoming, merged):
@@ -50,6 +56,53 @@ def test_other_type_is_refused_with_column_found_and_expected(incoming):
     with pytest.raises(IncompatibleSchema) as caught:
         reconcile(changed(id=incoming), TABLE)
     assert caught.value.fields == {"column": "id", "found": str(incoming), "expected": "int32"}
+
+
+@pytest.mark.parametrize(
+    ("table", "incoming"),
+    [
+        (pa.decimal128(12, 2), pa.decimal128(12, 4)),
+        (pa.decimal128(10, 2), pa.int32()),
+        (pa.decimal128(20, 2), pa.int64()),
+        (pa.decimal128(38, 2), pa.float64()),
+        (pa.decimal128(38, 2), pa.string()),
+        (pa.date32(), pa.string()),
+        (pa.int64(), pa.timestamp("us", "UTC")),
+        (pa.int64(), pa.decimal128(10, 0)),
+    ],
+)
+def test_type_that_might_not_hold_a_value_is_refused(table, incoming):
+    with pytest.raises(IncompatibleSchema) as caught:
+        reconcile(pa.schema([("a", incoming)]), pa.schema([("a", table)]))
+    assert caught.value.condition == "COLUMN_TYPE_MISMATCH"
+
+
+NESTED = pa.struct([("x", pa.int32()), ("y", pa.int32())])
+
+
+@pytest.mark.parametrize(
+    ("wrap", "path"),
+    [
+        (lambda inner: inner, "c.y"),
+        (lambda inner: pa.list_(pa.field("element", inner)), "c.element.y"),
+        (lambda inner: pa.map_(pa.string(), inner), "c.value.y"),
+        (lambda inner: pa.struct([("s", inner)]), "c.s.y"),
+    ],
+)
+def test_missing_nested_column_is_refused_unless_nulls_are_wanted(wrap, path):
+    table = pa.schema([("c", wrap(NESTED))])
+    incoming = pa.schema([("c", wrap(pa.struct([("x", pa.int64())])))])
+    with pytest.raises(IncompatibleSchema) as caught:
+        reconcile(incoming, table)
+    assert caught.value.fields["column"] == path
+    filled = reconcile(incoming, table, null_for_missing=True)
+    assert filled == pa.schema([("c", wrap(pa.struct([("x", pa.int64()), ("y", pa.int32())])))])
+
+
+def test_missing_column_that_may_not_be_null_may_be_from_then_on():
+    table = pa.schema([pa.field("a", pa.int32()), pa.field("b", pa.int32(), nullable=False)])
+    merged = reconcile(pa.schema([("a", pa.int32())]), table, null_for_missing=True)
+    assert merged.field("b").nullable
 
 
 def test_missing_column_is_refused_unless_nulls_are_wanted():

@@ -35,6 +35,10 @@ def plain(name, avro):
     return {"name": name, "type": avro}
 
 
+def decimal(precision, scale):
+    return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+
+
 def outer(wrap):
     """Three different schemas whose difference lies at some place: S2 and S3 each add a column to S1."""
     x, y, z = plain("x", "int"), optional("y", "string"), optional("z", "double")
@@ -230,6 +234,13 @@ ID, A, B = plain("id", "int"), optional("a", "int"), optional("b", "int")
         ([ID], [optional("id", "int")], [plain("id", "long")], [optional("id", "long")]),
         # text and bytes: the table's stays
         ([ID], [ID, optional("a", "bytes")], [ID, optional("a", "string")], [ID, optional("a", "bytes")]),
+        # decimals
+        (
+            [ID],
+            [ID, optional("a", decimal(10, 2))],
+            [ID, optional("a", decimal(12, 4))],
+            [ID, optional("a", decimal(12, 4))],
+        ),
         # an element
         (
             [plain("l", {"type": "array", "items": "int"})],
@@ -287,9 +298,15 @@ def test_union_of_compatible_changes(start, now, writer, expected):
         ),
         (
             [ID],
-            [ID, optional("a", {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2})],
-            [ID, optional("a", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 4})],
+            [ID, optional("a", decimal(10, 2))],
+            [ID, optional("a", decimal(9, 4))],
             "decimal",
+        ),
+        (
+            [ID],
+            [ID, optional("a", {"type": "long", "logicalType": "timestamp-millis"})],
+            [ID, optional("a", {"type": "long", "logicalType": "timestamp-micros"})],
+            "timestamp-millis in the table and timestamp-micros in the write",
         ),
     ],
 )

@@ -211,4 +211,5 @@ def _describe(content: bytes | None, holder: Owner | None) -> str:
         found = json.loads(content or b"")
         if "lockThreadName" in found:
             return f"Apache Hudi (thread {found['lockThreadName']}, since {found.get('lockCreateTime')})"
-    return "another writer"
+    # Hudi 1.2 leaves its file empty.
+    return "another writer that left no name, such as Apache Hudi"
