@@ -51,6 +51,18 @@ LOCK_WAIT = Option(
     60_000,
     "How long to wait for the table's lock, in milliseconds.",
 )
+LOCK_CLIENT_RETRIES = Option(
+    "hoodie.write.lock.client.num_retries",
+    not_negative,
+    0,
+    "How often the lock is waited for once more. Hudi's default is 50.",
+)
+LOCK_CLIENT_PAUSE = Option(
+    "hoodie.write.lock.client.wait_time_ms_between_retry",
+    not_negative,
+    5_000,
+    "The pause before the lock is waited for once more, in milliseconds.",
+)
 SCHEMA_CONFLICTS = Option(
     "hoodie.write.concurrency.schema.conflict.resolution.enable",
     boolean,
@@ -93,6 +105,8 @@ ALL: tuple[Option[Any], ...] = (
     CONFLICT_RETRIES,
     LOCK_PROVIDER,
     LOCK_WAIT,
+    LOCK_CLIENT_RETRIES,
+    LOCK_CLIENT_PAUSE,
     SCHEMA_CONFLICTS,
     SCHEMA_STRATEGY,
     FAILED_WRITES,
@@ -139,7 +153,7 @@ class ConcurrencyOptions:
             conflict_retries=CONFLICT_RETRIES.find(*layers),
             lock_provider=_lock_provider(*layers),
             lock_settings=_lock_settings(*layers),
-            lock_wait_seconds=LOCK_WAIT.find(*layers) / 1000,
+            lock_wait_seconds=_lock_wait(*layers),
             resolve_schema_conflicts=SCHEMA_CONFLICTS.find(*layers),
             schema_strategy=SCHEMA_STRATEGY.find(*layers),
             failed_writes=FAILED_WRITES.find(*layers) or (EAGER if mode == SINGLE_WRITER else LAZY),
@@ -176,6 +190,12 @@ def _lock_provider(*layers: Mapping[str, Any] | None) -> str | None:
             allowed=LOCK_PROVIDERS,
         )
     return simple
+
+
+def _lock_wait(*layers: Mapping[str, Any] | None) -> float:
+    """The seconds that Hudi's lock manager would try at most: one try, and those that `client.num_retries` adds."""
+    one, retries = LOCK_WAIT.find(*layers), LOCK_CLIENT_RETRIES.find(*layers)
+    return (one + retries * (one + LOCK_CLIENT_PAUSE.find(*layers))) / 1000
 
 
 def _lock_settings(*layers: Mapping[str, Any] | None) -> dict[str, str]:

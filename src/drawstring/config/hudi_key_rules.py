@@ -61,7 +61,6 @@ _HONOURED = (
         "by the lock provider",
         "hoodie.write.lock.filesystem.*",
         "hoodie.write.lock.storage.*",
-        "hoodie.write.lock.client.*",
     ),
     _honoured("by timestamp-based and custom key generators", "hoodie.keygen.timebased.*"),
 )

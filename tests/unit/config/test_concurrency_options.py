@@ -64,6 +64,7 @@ def test_safety_that_cannot_be_given_is_refused_with_the_reason(key, value):
     ("key", "value"),
     [
         (MODE, "many"),
+        ("hoodie.write.lock.wait_time_ms", "x"),
         ("hoodie.write.num.retries.on.conflict.failures", "-1"),
         ("hoodie.client.heartbeat.interval_in_ms", "0"),
         ("hoodie.write.concurrency.schema.conflict.resolution.strategy", "newest"),
@@ -73,3 +74,13 @@ def test_safety_that_cannot_be_given_is_refused_with_the_reason(key, value):
 def test_malformed_values_are_refused(key, value):
     with pytest.raises(InvalidOption, match=key):
         WriteOptions.of({key: value})
+
+
+def test_waiting_time_is_that_of_hudis_lock_manager():
+    settings = {
+        "hoodie.write.lock.wait_time_ms": "2000",
+        "hoodie.write.lock.client.num_retries": "3",
+        "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
+        "hoodie.write.lock.num_retries": "15",
+    }
+    assert WriteOptions.of(settings).concurrency.lock_wait_seconds == pytest.approx(4 * 2 + 3 * 0.1)

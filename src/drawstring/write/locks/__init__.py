@@ -10,7 +10,7 @@ from drawstring.write.locks.base import Lease, LockProvider
 from drawstring.write.locks.file_system import FileSystemLockProvider
 from drawstring.write.locks.in_process import InProcessLockProvider
 from drawstring.write.locks.owner import Owner
-from drawstring.write.locks.settings import lock_provider, lock_wait_seconds
+from drawstring.write.locks.settings import lock_provider
 from drawstring.write.locks.storage_based import StorageBasedLockProvider
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "Owner",
     "StorageBasedLockProvider",
     "lock_provider",
-    "lock_wait_seconds",
     "table_lock",
 ]
 

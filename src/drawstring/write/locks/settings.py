@@ -32,11 +32,6 @@ _RENEW = Option(
     "Pause between renewals.",
     aliases=("hoodie.write.lock.storage.heartbeat.poll.secs",),
 )
-_WAIT = Option("hoodie.write.lock.wait_time_ms", not_negative, 60_000, "Time of one try.")
-_CLIENT_RETRIES = Option("hoodie.write.lock.client.num_retries", not_negative, 0, "Further tries.")
-_CLIENT_PAUSE = Option(
-    "hoodie.write.lock.client.wait_time_ms_between_retry", not_negative, 5_000, "Pause between tries."
-)
 
 
 def lock_provider(storage: Storage, settings: Mapping[str, str]) -> LockProvider:
@@ -61,12 +56,6 @@ def lock_provider(storage: Storage, settings: Mapping[str, str]) -> LockProvider
         value=named,
         supported=[_PACKAGE + name for name in SUPPORTED],
     )
-
-
-def lock_wait_seconds(settings: Mapping[str, str]) -> float:
-    """How long Hudi's lock manager would try at most: one try, or as many as `client.num_retries` allows."""
-    one, retries = _WAIT.find(settings), _CLIENT_RETRIES.find(settings)
-    return (one + retries * (one + _CLIENT_PAUSE.find(settings))) / 1000
 
 
 def _file_system(storage: Storage, settings: Mapping[str, str]) -> FileSystemLockProvider:

@@ -18,7 +18,6 @@ from drawstring.write.locks import (
     Owner,
     StorageBasedLockProvider,
     lock_provider,
-    lock_wait_seconds,
     table_lock,
 )
 from drawstring.write.locks.storage_based import CLOCK_DRIFT_MS, LOCK_FILE, LockData
@@ -293,12 +292,11 @@ def test_lock_file_lies_where_hudi_would_put_it(tmp_path, storage):
     [
         ("hoodie.write.lock.filesystem.expire", "-1"),
         ("hoodie.write.lock.filesystem.expire", "soon"),
-        ("hoodie.write.lock.wait_time_ms", "x"),
     ],
 )
 def test_malformed_settings_are_errors(storage, key, value):
     with pytest.raises(InvalidOption, match=key):
-        (lock_wait_seconds if "wait" in key else lambda s: lock_provider(storage, s))({key: value})
+        lock_provider(storage, {key: value})
 
 
 def test_storage_lock_settings(storage):
@@ -312,17 +310,6 @@ def test_storage_lock_settings(storage):
     assert (old.validity_seconds, old.renew_seconds) == (300, 7)
     with pytest.raises(InvalidOption, match="ten times"):
         lock_provider(storage, {**named, f"{prefix}validity.timeout.secs": "20"})
-
-
-def test_waiting_time_is_that_of_hudis_lock_manager():
-    assert lock_wait_seconds({}) == 60
-    settings = {
-        "hoodie.write.lock.wait_time_ms": "2000",
-        "hoodie.write.lock.client.num_retries": "3",
-        "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
-        "hoodie.write.lock.num_retries": "15",
-    }
-    assert lock_wait_seconds(settings) == pytest.approx(4 * 2 + 3 * 0.1)
 
 
 @pytest.mark.parametrize("name", ["FileSystemBasedLockProvider", "StorageBasedLockProvider"])
