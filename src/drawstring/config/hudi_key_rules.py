@@ -258,6 +258,7 @@ _HARMLESS = (
     _harmless(
         "files of attempts that did not win are never published",
         "hoodie.block.writes.on.speculative.execution",
+        "hoodie.fail.job.on.duplicate.data.file.detection",
     ),
     _harmless(
         "a conflict is found before anything is published",
@@ -268,6 +269,8 @@ _HARMLESS = (
         "counts only for a lock provider that is refused",
         "hoodie.write.lock.zookeeper.*",
         "hoodie.write.lock.hivemetastore.*",
+        "hoodie.write.lock.heartbeat_interval_ms",
+        "hoodie.write.lock.app_id",
     ),
     _harmless(
         "the lock is waited for as long as hoodie.write.lock.wait_time_ms says",
@@ -275,11 +278,6 @@ _HARMLESS = (
         "hoodie.write.lock.wait_time_ms_between_retry",
         "hoodie.write.lock.max_wait_time_ms_between_retry",
         "hoodie.auto.adjust.lock.configs",
-    ),
-    _harmless(
-        "the lock has no lease that must be renewed",
-        "hoodie.write.lock.heartbeat_interval_ms",
-        "hoodie.write.lock.app_id",
     ),
     _harmless("instants are later than all that the table has", "hoodie.time.generator.*"),
     _harmless("markers are direct files, which every Hudi rolls back by", "hoodie.write.markers.type"),
@@ -336,7 +334,6 @@ _REFUSED = (
         "hoodie.precommit.validators",
         "hoodie.prewrite.validators",
         "hoodie.merge.data.validation.enabled",
-        "hoodie.fail.job.on.duplicate.data.file.detection",
     ),
     _refused(
         "it does not compact tables",

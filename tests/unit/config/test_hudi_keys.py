@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 
+import pyarrow as pa
 import pytest
 
+import drawstring
 from drawstring.config import unknown_keys
 from drawstring.config.hudi_key_rules import RULES, Status
 from drawstring.config.write_options import ALL, WriteOptions, hudi_keys
@@ -94,9 +96,18 @@ SAFETY = {
 
 
 @pytest.mark.parametrize(("key", "value"), SAFETY.items(), ids=list(SAFETY))
-@pytest.mark.parametrize("road", ["call", "session", "dataframe", "create table as select"])
-def test_what_promises_something_is_refused_on_every_road(key, value, road):
+@pytest.mark.parametrize(
+    "road", ["call", "session", "dataframe", "create table as select", "create_table", "Table.write"]
+)
+def test_what_promises_something_is_refused_on_every_road(key, value, road, tmp_path):
+    rows, name = pa.table({"id": [1]}), {"hoodie.table.name": "t"}
+
     def attempt():
+        if road == "create_table":
+            return drawstring.create_table(tmp_path / "t", rows.schema, options={**name, key: value})
+        if road == "Table.write":
+            table = drawstring.create_table(tmp_path / "t", rows.schema, options=name)
+            return table.write(rows, options={key: value})
         if road == "session":
             return WriteOptions.of({}, session={key: value})
         if road == "call":
