@@ -142,6 +142,23 @@ def listed(path: Path, shape: Shape) -> Path:
     return path
 
 
+def many_commits(path: Path, *, commits: int, files: int) -> Path:
+    """Make a table of many commits, each of new file groups; the files are named, and empty, for nothing reads them."""
+    writer = _Writer(path, path.name)
+    writer.properties()
+    schema = avro_schema(rows_of(Shape(1, 1, 7)).schema)
+    folder = writer.partition("p=0")
+    for number in range(commits):
+        instant = str(int(FIRST) + number * 10_000)
+        for file in range(files):
+            file_id = f"{number:08x}-0000-4000-8000-{file:012x}-0"
+            name = f"{file_id}_0-1-{file}_{instant}.parquet"
+            (folder / name).touch()
+            writer.note("p=0", file_id, name, 1_000_000, 100_000_000)
+        writer.commit(instant, schema)
+    return path
+
+
 def rows_of(shape: Shape) -> pa.Table:
     """The rows of one file: meta columns, id, ts, p, then numbers and texts in turn."""
     count, random = shape.rows_per_file, np.random.default_rng(7)

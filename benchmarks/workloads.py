@@ -19,6 +19,7 @@ import drawstring
 from benchmarks import tables
 from benchmarks.measure import Figure, median_seconds, ratio, seconds
 from benchmarks.tables import Shape
+from drawstring.planning.streams.offsets import StreamOffset
 
 
 @dataclass
@@ -207,6 +208,42 @@ def _evolved_schema(schema: pa.Schema) -> pa.Schema:
     return widened.append(pa.field("added", pa.string()))
 
 
+def streams(bench: Bench) -> Iterator[Figure]:
+    """What a trigger of a streaming read costs the driver on a table of a hundred thousand files."""
+    commits, files = 1000, 100
+    path = bench.table("commits1000", lambda path: tables.many_commits(path, commits=commits, files=files))
+    stream = drawstring.open_table(path).stream()
+    newest = stream.newest_offset()
+    before = StreamOffset(str(int(newest.time) - 10_000))
+    what = f"{commits * files:,} files, {commits:,} instants"
+
+    def one_commit() -> None:
+        assert len(stream.batch(before, stream.next_offset(before)).scan().plan().tasks) == files
+
+    small = bench.table("commits10", lambda path: tables.many_commits(path, commits=10, files=files))
+    other = drawstring.open_table(small).stream()
+    end = other.newest_offset()
+    begin = StreamOffset(str(int(end.time) - 10_000))
+
+    def one_commit_of_few() -> None:
+        assert len(other.batch(begin, other.next_offset(begin)).scan().plan().tasks) == files
+
+    empty = median_seconds(lambda: stream.next_offset(newest), warm_up=2)
+    yield Figure("streams", f"{what}, empty trigger", empty * 1000, "ms", 50)
+    behind = median_seconds(lambda: stream.backlog(newest), warm_up=2)
+    yield Figure("streams", f"{what}, backlog of none", behind * 1000, "ms", 50)
+    planned = median_seconds(one_commit, warm_up=2)
+    few = median_seconds(one_commit_of_few, warm_up=2)
+    yield Figure(
+        "streams",
+        f"{what}, a batch of one commit of {files} files",
+        planned * 1000,
+        "ms",
+        None,
+        detail=f"{few * 1000:.0f} ms where the table has 10 commits",
+    )
+
+
 WORKLOADS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "scan": scan,
     "planning": planning,
@@ -215,4 +252,5 @@ WORKLOADS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "merge": merge,
     "evolved": evolved,
     "avro": avro,
+    "streams": streams,
 }

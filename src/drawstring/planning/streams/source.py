@@ -73,6 +73,8 @@ class TableStream:
     read_options: ReadOptions
     schema: pa.Schema
     schema_at: str | None = None
+    _seen: list[TableState] = field(default_factory=list, repr=False, compare=False)
+    """What the table was when it was last looked at: one look is enough for a batch and its figures."""
 
     @classmethod
     def begin(
@@ -120,7 +122,7 @@ class TableStream:
         limits = self.options.limits if limited else self.options.limits.unlimited
         if start.snapshot is not None:
             return self._next_of_snapshot(start, limits)
-        commits = self._commits(self.pin(None), start)
+        commits = self._commits(self._look(), start)
         if until is not None:
             commits = [commit for commit in commits if commit.time <= until.time]
         available = total(commit.amount for commit in remaining(commits, start))
@@ -140,7 +142,7 @@ class TableStream:
                 `start` (`STREAM_INSTANTS_LOST`).
             IncompatibleSchema: the table has got other columns since the query began (`STREAM_SCHEMA_CHANGED`).
         """
-        state = self.pin(None)
+        state = self._sight(end)
         self._check_schema(state)
         if start.snapshot is not None:
             return self._batch_of_snapshot(state, start, end)
@@ -150,15 +152,31 @@ class TableStream:
         self._check_present(batch, commits, start)
         return batch
 
-    def backlog(self, position: StreamOffset) -> Backlog:
-        """How far behind the table a query is that has delivered everything up to `position`."""
-        state = self.pin(None)
+    def backlog(self, position: StreamOffset, *, look: bool = True) -> Backlog:
+        """How far behind the table a query is that has delivered everything up to `position`.
+
+        Args:
+            position: what was delivered.
+            look: whether to look at the table again, or to go by what the last batch saw of it.
+        """
+        state = self._look() if look else self._sight(position)
         if position.snapshot is not None:
             amount = total(self._amounts_of_snapshot(position)[position.done :])
             return Backlog(1, amount, _seconds_since(position.snapshot, state.config.timezone))
         left = [c for c in remaining(self._commits(state, position), position) if c.groups]
         seconds = _seconds_since(left[0].time, state.config.timezone) if left else 0.0
         return Backlog(len(left), total(c.amount for c in left), seconds)
+
+    def _look(self) -> TableState:
+        self._seen[:] = [self.pin(None)]
+        return self._seen[0]
+
+    def _sight(self, end: StreamOffset) -> TableState:
+        """What was last seen of the table, if that was enough to tell of `end`."""
+        if not self._seen or _newest(self._seen[0]) < end.time:
+            return self._look()
+        known = end.commit is None or end.commit in self._seen[0].timeline.by_requested_time
+        return self._seen[0] if known else self._look()
 
     def _commits(self, state: TableState, start: StreamOffset) -> list[StreamCommit]:
         """The commits after an offset, from the timeline alone."""

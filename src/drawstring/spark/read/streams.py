@@ -199,7 +199,7 @@ def backlog(payload: str) -> str:
     """How far behind a query is."""
     request = wire.from_json(Backlog, payload)
     opened = _streams.find(request.stream)
-    found = opened.stream.backlog(StreamOffset.from_json(request.position))
+    found = opened.stream.backlog(StreamOffset.from_json(request.position), look=False)
     figures = {
         "commitsBehind": found.commits,
         "filesBehind": found.amount.files,
