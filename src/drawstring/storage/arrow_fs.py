@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
@@ -52,6 +53,10 @@ class ArrowStorage:
         entries = filesystem.get_file_info(pafs.FileSelector(self._path(path), recursive=recursive))
         return [_info(entry, entry.path[skip:]) for entry in entries]
 
+    def list_names(self, path: str) -> builtins.list[str]:
+        """Return the names of the files of one directory."""
+        return [entry.name for entry in self.list(path) if not entry.is_directory]
+
     def stat(self, path: str) -> FileInfo:
         """Describe one file or directory."""
         entry = self._connection[0].get_file_info(self._path(path))
@@ -88,7 +93,7 @@ class ArrowStorage:
         """Raise `UnsupportedTable`: pyarrow has no conditional put."""
         raise no_atomic_create(self._uri)
 
-    def write(self, path: str, content: bytes) -> None:
+    def write(self, path: str, content: bytes, *, durable: bool = True) -> None:
         """Create or replace a file; parents are made."""
         filesystem = self._connection[0]
         filesystem.create_dir(self._path(path).rsplit("/", 1)[0], recursive=True)

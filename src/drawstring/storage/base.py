@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -57,6 +58,10 @@ class Storage(Protocol):
         """Yield the entries of a directory, hidden ones too."""
         ...
 
+    def list_names(self, path: str) -> builtins.list[str]:
+        """Return the names of the files, not the directories, of one directory: cheaper than `list`."""
+        ...
+
     def stat(self, path: str) -> FileInfo:
         """Describe one file or directory."""
         ...
@@ -97,8 +102,8 @@ class Storage(Protocol):
         """
         ...
 
-    def write(self, path: str, content: bytes) -> None:
-        """Create or replace a file; parents are made."""
+    def write(self, path: str, content: bytes, *, durable: bool = True) -> None:
+        """Create or replace a file; parents are made. `durable` as in `create_if_absent`."""
         ...
 
     def open_output(self, path: str) -> Any:

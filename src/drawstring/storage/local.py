@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import ctypes
 import errno
 import io
@@ -68,6 +69,11 @@ class LocalStorage:
                     if recursive and info.is_directory:
                         pending.append(info.path)
 
+    def list_names(self, path: str) -> builtins.list[str]:
+        """Return the names of the files of one directory, without looking at them."""
+        with os.scandir(self.local_path(path)) as entries:
+            return [entry.name for entry in entries if not entry.is_dir()]
+
     def stat(self, path: str) -> FileInfo:
         """Describe one file or directory."""
         local = self.local_path(path)
@@ -132,10 +138,10 @@ class LocalStorage:
         """Swap two directories in one step: whoever opens the path sees the one or the other, whole."""
         exchange_directories(self._root, other._root)
 
-    def write(self, path: str, content: bytes) -> None:
+    def write(self, path: str, content: bytes, *, durable: bool = True) -> None:
         """Create or replace a file; parents are made."""
         local = self._writable(path)
-        os.replace(self._write_beside(local, content), local)
+        os.replace(self._write_beside(local, content, durable=durable), local)
         _drop_checksum(local)
 
     def _write_beside(self, local: str, content: bytes, *, durable: bool = True) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import io
 import threading
 import time
@@ -45,6 +46,10 @@ class MemoryStorage:
         if not found and path and f"{path}/" not in files:
             raise FileNotFoundError(f"{self._root}/{path}")
         return list(found.values())
+
+    def list_names(self, path: str) -> builtins.list[str]:
+        """Return the names of the files of one directory."""
+        return [entry.name for entry in self.list(path) if not entry.is_directory]
 
     def stat(self, path: str) -> FileInfo:
         """Describe one file or directory."""
@@ -104,7 +109,7 @@ class MemoryStorage:
                 self._files.pop(path, None)
             return True
 
-    def write(self, path: str, content: bytes) -> None:
+    def write(self, path: str, content: bytes, *, durable: bool = True) -> None:
         """Create or replace a file."""
         with _LOCK:
             self._files[path] = (bytes(content), int(time.time() * 1000))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,6 +30,10 @@ class NestedStorage:
         skip = len(self.folder) + 1
         entries = self.parent.list(self._path(path), recursive=recursive)
         return [replace(entry, path=entry.path[skip:]) for entry in entries]
+
+    def list_names(self, path: str) -> builtins.list[str]:
+        """Return the names of the files of one directory."""
+        return self.parent.list_names(self._path(path))
 
     def stat(self, path: str) -> FileInfo:
         """Describe one file or directory."""
@@ -62,9 +67,9 @@ class NestedStorage:
         """Replace a file only if it holds exactly `expected`."""
         return self.parent.replace_if(self._path(path), expected, content)
 
-    def write(self, path: str, content: bytes) -> None:
+    def write(self, path: str, content: bytes, *, durable: bool = True) -> None:
         """Create or replace a file."""
-        self.parent.write(self._path(path), content)
+        self.parent.write(self._path(path), content, durable=durable)
 
     def open_output(self, path: str) -> Any:
         """Open a new file for writing as a stream."""

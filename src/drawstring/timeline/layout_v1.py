@@ -19,7 +19,7 @@ def parse_instant(entry: FileInfo) -> Instant | None:
     requested, word, suffix = match.groups()
     if word == "inflight":
         return Instant(requested, Action.COMMIT, State.INFLIGHT, None, entry.name)
-    action = parse_action(word, entry)
+    action = parse_action(word, entry.path)
     if suffix:
         return Instant(requested, action, State(suffix), None, entry.name)
     return Instant(requested, action, State.COMPLETED, requested, entry.name)

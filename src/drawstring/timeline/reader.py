@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from drawstring.config.table_config import TIMELINE_PATH, TableConfig
@@ -19,7 +19,7 @@ from drawstring.timeline.commit_metadata import (
     parse_commit_metadata,
     parse_compaction_plan,
 )
-from drawstring.timeline.folders import entries
+from drawstring.timeline.folders import entries, listed
 from drawstring.timeline.timeline import Timeline
 
 _CACHED_STATS = 300_000
@@ -61,7 +61,19 @@ class TimelineReader:
 
     def instants(self) -> Iterable[Instant]:
         """Each file of the timeline as the instant it stands for: several for one that has advanced."""
-        return (i for entry in self._entries() if not entry.is_directory and (i := self._parse(entry)))
+        if self.config.layout >= 2:
+            return self._instants_by_name()
+        found = (layout_v1.parse_instant(entry) for entry in self._entries() if not entry.is_directory)
+        return (instant for instant in found if instant is not None)
+
+    def _instants_by_name(self) -> Iterator[Instant]:
+        """Names say nearly all: only what was carried over from layout 1 is looked at."""
+        for instant in filter(None, map(layout_v2.parse_name, self._names())):
+            if instant.completion_time is None and layout_v2.needs_modification_time(instant):
+                entry = self.storage.stat(f"{self.config.timeline_directory}/{instant.file_name}")
+                yield layout_v2.parse_instant(entry, timezone=self.config.timezone) or instant
+            else:
+                yield instant
 
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
         """What a completed write says; completed files never change, so they are kept in memory."""
@@ -109,7 +121,7 @@ class TimelineReader:
         folder = self.config.timeline_directory
         return entries(self.storage, folder, usual=".hoodie/timeline", setting=TIMELINE_PATH.key)
 
-    def _parse(self, entry: FileInfo) -> Instant | None:
-        if self.config.layout >= 2:
-            return layout_v2.parse_instant(entry, timezone=self.config.timezone)
-        return layout_v1.parse_instant(entry)
+    def _names(self) -> list[str]:
+        folder, storage = self.config.timeline_directory, self.storage
+        usual, setting = ".hoodie/timeline", TIMELINE_PATH.key
+        return listed(lambda: storage.list_names(folder), storage, folder, usual=usual, setting=setting)

@@ -29,7 +29,7 @@ class Heartbeat:
 
     def start(self) -> None:
         """Beat once, then go on in the background."""
-        self._storage.write(self._path, self._content)
+        self._storage.write(self._path, self._content, durable=False)
         self._thread.start()
 
     def stop(self) -> None:
@@ -53,7 +53,7 @@ class Heartbeat:
         # Half of the interval that others are told, so that one late beat is not a missed one.
         while not self._stop.wait(self._interval / 2):
             with suppress(OSError):
-                self._storage.write(self._path, self._content)
+                self._storage.write(self._path, self._content, durable=False)
 
 
 def is_dead(storage: Storage, instant: Instant, options: ConcurrencyOptions, *, clock: Clock) -> bool:

@@ -17,6 +17,8 @@ def schema_rule(options: ConcurrencyOptions) -> SchemaRule:
     strategy = strategy_named(options.schema_strategy)
 
     def resolved(start: TableState, now: TableState, write_set: WriteSet, instant: str) -> str:
+        if start.timeline.completed_writes == now.timeline.completed_writes:
+            return write_set.schema_written
         start_instant, start_schema = _schema_of(start)
         now_instant, now_schema = _schema_of(now)
         resolution = strategy.resolve(

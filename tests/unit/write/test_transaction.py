@@ -242,8 +242,8 @@ class FlakyStorage(LocalStorage):
     def replace_if(self, path, expected, content):
         return self._step(lambda: LocalStorage.replace_if(self, path, expected, content))
 
-    def write(self, path, content):
-        return self._step(lambda: LocalStorage.write(self, path, content))
+    def write(self, path, content, *, durable=True):
+        return self._step(lambda: LocalStorage.write(self, path, content, durable=durable))
 
     def open_output(self, path):
         return self._step(lambda: LocalStorage.open_output(self, path))

@@ -1,0 +1,132 @@
+"""What a commit costs beyond the files that it writes: `python -m benchmarks.commits`.
+
+Prints the overhead of an empty commit on timelines of 100 and 10,000 instants, commits per second of one process and of
+sixteen, and the in-process write of a million rows beside pyarrow writing the same partitioned Parquet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+import drawstring
+from drawstring.model.commit_metadata import CommitMetadata
+from drawstring.storage import LocalStorage
+from drawstring.write.commit_encoding import encode_commit, encode_inflight
+from drawstring.write.plan import avro_schema_text
+from drawstring.write.transaction import Committed, Transaction
+
+SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
+EMPTY = CommitMetadata("INSERT", (), extra={"schema": avro_schema_text(SCHEMA, "t")})
+OPTIONS = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    rows: int = parser.parse_args().rows
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for instants in (100, 10_000):
+            table = _table_of(root / f"t{instants}", instants)
+            print(f"empty commit, {instants:6} instants: {_overhead(table) * 1000:8.1f} ms")
+        print(f"commits per second, one process: {_rate(root / 'one', 1, 100):6.1f}")
+        print(f"commits per second, 16 processes: {_rate(root / 'many', 16, 10):5.1f}")
+        _bulk(root, rows)
+    return 0
+
+
+def _table_of(path: Path, instants: int) -> LocalStorage:
+    drawstring.create_table(str(path), SCHEMA, options=OPTIONS)
+    completed, inflight = encode_commit(EMPTY, is_replace=False), encode_inflight("INSERT")
+    timeline = path / ".hoodie" / "timeline"
+    for number in range(instants):
+        start = 20200101000000000 + number * 10
+        (timeline / f"{start}.commit.requested").write_bytes(b"")
+        (timeline / f"{start}.inflight").write_bytes(inflight)
+        (timeline / f"{start}_{start + 5}.commit").write_bytes(completed)
+    return LocalStorage(str(path))
+
+
+def _commit(storage: LocalStorage) -> None:
+    outcome = Transaction.begin(storage, operation="INSERT").commit(EMPTY)
+    assert isinstance(outcome, Committed)
+
+
+def _overhead(storage: LocalStorage) -> float:
+    _commit(storage)
+    return statistics.median(_seconds(lambda: _commit(storage)) for _ in range(7))
+
+
+def _rate(path: Path, processes: int, commits: int) -> float:
+    storage = _table_of(path, 0)
+    workers = [
+        multiprocessing.Process(target=_commit_often, args=(storage, commits)) for _ in range(processes)
+    ]
+    start = time.perf_counter()
+    [worker.start() for worker in workers]
+    [worker.join() for worker in workers]
+    assert all(worker.exitcode == 0 for worker in workers)
+    return processes * commits / (time.perf_counter() - start)
+
+
+def _commit_often(storage: LocalStorage, commits: int) -> None:
+    for _ in range(commits):
+        _commit(storage)
+
+
+def _bulk(root: Path, rows: int) -> None:
+    table = _rows(rows)
+    options = {**OPTIONS, "hoodie.datasource.write.partitionpath.field": "p"}
+    ours = drawstring.create_table(str(root / "ours"), table.schema, options=options)
+    plain = root / "plain"
+    partitioning = ds.partitioning(pa.schema([("p", pa.string())]), flavor="hive")
+    format_options = ds.ParquetFileFormat().make_write_options(compression="zstd")
+
+    def write_plain() -> None:
+        shutil.rmtree(plain, ignore_errors=True)
+        ds.write_dataset(
+            table, plain, format="parquet", partitioning=partitioning, file_options=format_options
+        )
+
+    plain_seconds = statistics.median(_seconds(write_plain) for _ in range(3))
+    seconds = statistics.median(
+        _seconds(lambda: ours.write(table, operation="bulk_insert")) for _ in range(3)
+    )
+    print(
+        f"in-process bulk_insert of {rows:,} rows: {seconds:.2f} s, pyarrow's dataset {plain_seconds:.2f} s, "
+        f"ratio {seconds / plain_seconds:.2f}"
+    )
+
+
+def _rows(count: int) -> pa.Table:
+    random = np.random.default_rng(7)
+    return pa.table(
+        {
+            "id": np.arange(count),
+            "p": pa.array([f"p{n}" for n in range(8)]).take(pa.array(np.arange(count) % 8)),
+            "amount": random.random(count),
+            "quantity": random.integers(0, 100, count),
+            "note": pa.array(random.integers(0, 1 << 40, count)).cast(pa.string()),
+        }
+    )
+
+
+def _seconds(act: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    act()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
