@@ -1,4 +1,7 @@
-"""Visit every state of a protocol, breadth first; a violation comes with the shortest way to it."""
+"""Visit every state of a protocol, breadth first; a violation comes with the shortest way to it.
+
+States that were seen are remembered by their hash of 64 bits, so that millions fit into memory.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,9 @@ class Explored:
 def explore(protocol: Protocol, *, limit: int = 10_000_000) -> Explored:
     """Visit every state; stop at the first that breaks an invariant or from which nobody can commit any more."""
     first = protocol.first()
-    came_from: dict[State, tuple[State, str] | None] = {first: None}
+    came_from: dict[int, tuple[int, str] | None] = {hash(first): None}
     frontier = [first]
-    rescued: set[Shared] = set()
+    rescued: set[int] = set()
     while frontier:
         following: list[State] = []
         for state in frontier:
@@ -38,11 +41,11 @@ def explore(protocol: Protocol, *, limit: int = 10_000_000) -> Explored:
                 _check_live(protocol, shared, actors, rescued)
                 nexts = list(_next(protocol, shared, actors))
             except Violation as violation:
-                return Explored(len(came_from), str(violation), _trace(came_from, state))
+                return Explored(len(came_from), str(violation), _trace(came_from, hash(state)))
             for label, found in nexts:
                 after = protocol.alike(*found)
-                if after not in came_from:
-                    came_from[after] = (state, label)
+                if hash(after) not in came_from:
+                    came_from[hash(after)] = (hash(state), label)
                     following.append(after)
         if len(came_from) > limit:
             raise AssertionError(f"more than {limit} states")
@@ -76,9 +79,9 @@ def _next(protocol: Protocol, shared: Shared, actors: tuple[Actor, ...]) -> list
     return found
 
 
-def _check_live(protocol: Protocol, shared: Shared, actors: tuple[Actor, ...], rescued: set[Shared]) -> None:
+def _check_live(protocol: Protocol, shared: Shared, actors: tuple[Actor, ...], rescued: set[int]) -> None:
     """A writer that comes now, all others being dead, must be able to commit."""
-    if shared in rescued:
+    if hash(shared) in rescued:
         return
     dead = tuple(actor._replace(step="crashed") for actor in actors)
     after, stopped_at = shared, ""
@@ -86,7 +89,7 @@ def _check_live(protocol: Protocol, shared: Shared, actors: tuple[Actor, ...], r
         after, dead, stopped_at = _run_alone(protocol, after, (*dead, Actor()))
         if dead[-1].answer == "committed":
             check(after, dead)
-            rescued.add(shared)
+            rescued.add(hash(shared))
             return
     raise Violation(f"wedged: nobody can commit any more (a new writer ends at {stopped_at!r})")
 
@@ -105,7 +108,7 @@ def _run_alone(
     return shared, actors, actors[me].step
 
 
-def _trace(came_from: dict[State, tuple[State, str] | None], state: State) -> tuple[str, ...]:
+def _trace(came_from: dict[int, tuple[int, str] | None], state: int) -> tuple[str, ...]:
     labels: list[str] = []
     step = came_from[state]
     while step is not None:
