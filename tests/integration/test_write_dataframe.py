@@ -339,7 +339,7 @@ def test_row_without_key_or_with_a_path_out_of_the_table_is_refused(write, path,
     ("columns", "more", "error", "condition"),
     [
         ("key int, city string, ts long, v string", {}, InvalidInput, "COLUMN_NOT_FOUND"),
-        ("id int, city string, ts long, v date", {}, IncompatibleSchema, "COLUMN_TYPE_MISMATCH"),
+        ("id int, city string, ts long, v boolean", {}, IncompatibleSchema, "COLUMN_TYPE_MISMATCH"),
         ("id int, city string, ts long", {}, IncompatibleSchema, "COLUMN_MISSING"),
         (COLUMNS, BAD_CODEC, InvalidOption, "INVALID_OPTION_VALUE"),
         (COLUMNS, OTHER_KEY, InvalidOption, "CONFIG_CONFLICT"),

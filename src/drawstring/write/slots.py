@@ -138,12 +138,17 @@ def read_slot(storage: Storage, number: int) -> Decision | None:
 
 def settle(storage: Storage) -> int:
     """Finish what the newest slot decided, and return its number; the lock must be held."""
-    number = newest(storage)
-    decision = read_slot(storage, number) if number else None
-    if decision is not None and not decision.is_carried_out(storage) and not decision.is_void(storage):
-        logger.warning("Finishing the change %s of %s for its writer.", decision.instant, storage.root)
-        carry_out(storage, decision)
-    return number
+    while True:
+        number = newest(storage)
+        decision = read_slot(storage, number) if number else None
+        if number and (decision is None or newest(storage) != number):
+            # Between the two looks the number may have been deleted, and taken again by a writer that slept: what
+            # it holds then was never decided. It is the newest only if it was not.
+            continue
+        if decision is not None and not decision.is_carried_out(storage) and not decision.is_void(storage):
+            logger.warning("Finishing the change %s of %s for its writer.", decision.instant, storage.root)
+            carry_out(storage, decision)
+        return number
 
 
 def take(storage: Storage, number: int, decision: Decision) -> bool:
@@ -151,9 +156,17 @@ def take(storage: Storage, number: int, decision: Decision) -> bool:
 
     Call it with the number after the one that `settle` returned, for a change that was validated in between.
     """
-    if not storage.create_if_absent(slot_path(number), decision.to_bytes()):
+    path, content = slot_path(number), decision.to_bytes()
+    # A store that repeats a request answers that the file exists, when it is the one that it has just made.
+    if not storage.create_if_absent(path, content) and _content(storage, path) != content:
         return False
     return newest(storage) == number or decision.is_carried_out(storage)
+
+
+def _content(storage: Storage, path: str) -> bytes | None:
+    with suppress(FileNotFoundError):
+        return storage.read(path)
+    return None
 
 
 def carry_out(storage: Storage, decision: Decision) -> None:

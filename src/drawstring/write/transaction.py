@@ -229,7 +229,11 @@ class Transaction:
 
     def _is_pending(self, now: TableState) -> bool:
         pending = {instant.requested_time for instant in now.timeline.pending}
-        return self.requested_time in pending and self.state.storage.exists(self._inflight)
+        # A rollback deletes the requested file last, and it is never made twice: one that came between the two files
+        # leaves an inflight file alone, which is no pending write.
+        requested = f"{self._directory}/{self.requested_time}.{self.action.value}.requested"
+        exists = self.state.storage.exists
+        return self.requested_time in pending and exists(requested) and exists(self._inflight)
 
     def _publish(self, now: TableState, slot: int, metadata: CommitMetadata) -> Outcome:
         storage = self.state.storage
