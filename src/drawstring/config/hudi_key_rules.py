@@ -496,7 +496,6 @@ _REFUSED = (
     ),
     _refused(
         "a commit records nothing beside its own metadata",
-        "hoodie.datasource.write.commitmeta.key.prefix",
         "hoodie.write.rolling.metadata.keys",
         "hoodie.write.track.event.time.watermark",
     ),

@@ -94,6 +94,12 @@ def _key_generator(value: str) -> str:
     return found
 
 
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise ValueError("a text that is not blank")
+    return value.strip()
+
+
 def _flag(key: str, default: bool, doc: str, aliases: tuple[str, ...] = ()) -> Option[bool]:
     return Option(key, boolean, default, doc, aliases=aliases, allowed=("true", "false"))
 
@@ -253,6 +259,12 @@ PARTITIONS_TO_DELETE: Option[tuple[str, ...]] = Option(
     (),
     "Partition paths that delete_partition drops; * matches any text.",
 )
+COMMIT_METADATA_PREFIX = Option(
+    "hoodie.datasource.write.commitmeta.key.prefix",
+    _not_blank,
+    "_",
+    "Options whose keys begin with this text are recorded in the commit, by keys in lower case.",
+)
 OVERWRITE_MODE: Option[str | None] = Option(
     "hoodie.datasource.overwrite.mode",
     one_of("STATIC", "DYNAMIC"),
@@ -286,6 +298,7 @@ ALL: tuple[Option[Any], ...] = (
     TIMELINE_TIMEZONE,
     STATIC_PARTITIONS,
     PARTITIONS_TO_DELETE,
+    COMMIT_METADATA_PREFIX,
     OVERWRITE_MODE,
     *concurrency_options.ALL,
     *bloom_options.ALL,
@@ -350,6 +363,7 @@ class WriteOptions:
     static_partitions: tuple[str, ...] = ()
     partitions_to_delete: tuple[str, ...] = ()
     overwrite_mode: str | None = None
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
     concurrency: ConcurrencyOptions = field(default_factory=ConcurrencyOptions)
 
     @property
@@ -367,7 +381,9 @@ class WriteOptions:
         """
         layers = (lowered(call), lowered(session))
         known = hudi_keys()
-        warn_of_unknown(known.check(*layers), known.names)
+        unknown = known.check(*layers)
+        recorded = _commit_metadata(layers, unknown)
+        warn_of_unknown((name for name in unknown if name not in recorded), known.names)
         _check_index(layers)
         return cls(
             table=_table_options(layers),
@@ -387,8 +403,16 @@ class WriteOptions:
             static_partitions=STATIC_PARTITIONS.find(*layers),
             partitions_to_delete=PARTITIONS_TO_DELETE.find(*layers),
             overwrite_mode=OVERWRITE_MODE.find(*layers),
+            commit_metadata=recorded,
             concurrency=ConcurrencyOptions.of(*layers),
         )
+
+
+def _commit_metadata(layers: tuple[Mapping[str, str], ...], names: tuple[str, ...]) -> dict[str, str]:
+    """Of the options that are nobody's, those that the commit is to record."""
+    prefix = COMMIT_METADATA_PREFIX.find(*layers).lower()
+    values = {name: value for layer in reversed(layers) for name, value in layer.items()}
+    return {name: values[name] for name in names if name.startswith(prefix)}
 
 
 def _check_index(layers: tuple[Mapping[str, Any], ...]) -> None:

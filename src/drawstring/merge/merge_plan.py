@@ -175,7 +175,7 @@ class _Merge:
         return data.take(pa.array(rows))
 
     def _meet_base(self, records: LogRecords, folded: Folded) -> tuple[Mask, Mask]:
-        """Which base rows are hidden, and for which keys the logs' say stands."""
+        """Which base rows are hidden, and for which keys the record of the logs wins."""
         standing = np.ones(len(records.keys), dtype=bool)
         hidden: list[Mask] = []
         for batch, positions, ids in self._matches(records, self._base_schema(())):

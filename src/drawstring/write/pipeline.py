@@ -235,7 +235,7 @@ class _Write:
             operation=operation.upper(),
             stats=tuple(stats),
             replaced=self._replaced(stats) if operation in OVERWRITES else {},
-            extra={"schema": self._plan.avro_schema},
+            extra={**self._plan.options.commit_metadata, "schema": self._plan.avro_schema},
         )
         return metadata, self._write_set(metadata)
 

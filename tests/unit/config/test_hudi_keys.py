@@ -168,6 +168,28 @@ def test_a_typing_error_inside_a_family_of_harmless_keys_is_noticed(caplog):
     assert "Did you mean hoodie.clean.automatic?" in caplog.text
 
 
+def test_options_for_the_commit_are_recorded_in_it_and_not_warned_about(tmp_path, caplog):
+    rows = pa.table({"id": [1]})
+    table = drawstring.create_table(tmp_path / "t", rows.schema, options={"hoodie.table.name": "t"})
+    table.write(rows, options={"_Offset": 7})
+    table.write(
+        rows, options={"hoodie.datasource.write.commitmeta.key.prefix": "Job.", "Job.Run": "b", "_c": "d"}
+    )
+    first, second = (
+        {key: value for key, value in metadata.extra.items() if key != "schema"}
+        for metadata in commits(tmp_path / "t")
+    )
+    assert (first, second) == ({"_offset": "7"}, {"job.run": "b"})
+    assert [record.getMessage().split()[4] for record in caplog.records] == ["_c;"]
+    with pytest.raises(InvalidOption, match=r"commitmeta\.key\.prefix"):
+        WriteOptions.of({"hoodie.datasource.write.commitmeta.key.prefix": " "})
+
+
+def commits(path):
+    state = drawstring.open_table(path).state()
+    return [metadata for _, metadata in reversed(list(state.writes_descending(None)))]
+
+
 def test_a_key_like_no_other_is_warned_about_without_a_guess(caplog):
     WriteOptions.of({"colour": "blue"})
     assert "colour" in caplog.text
