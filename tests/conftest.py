@@ -6,6 +6,11 @@ import os
 import time
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A machine that is busy with something else is no defect of what is tested.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 # Spark's Python side turns timestamps into local time: the suite reads the same everywhere.
 os.environ["TZ"] = "UTC"

@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 from drawstring.config.properties import format_properties, table_checksum
 from drawstring.config.table_config import TableConfig
 from drawstring.formats.avro_encoder import AvroEncoder
-from drawstring.formats.log_blocks import Header
-from drawstring.formats.log_writer import Positions, avro_block, data_headers, delete_block, parquet_block
+from drawstring.formats.log_writer import Positions, avro_block, data_headers, delete_blocks, parquet_block
 from drawstring.model.commit_metadata import CommitMetadata, WriteStat
 from drawstring.model.file_names import base_file_name, join_path, log_file_name
 from drawstring.schema.avro_arrow import avro_schema_from_arrow
@@ -188,8 +187,7 @@ class HandTable:
         if deletes:
             keys = pa.array([key for key, _ in deletes])
             orderings = pa.array([ordering for _, ordering in deletes], self.schema.field("ts").type)
-            headers = {Header.INSTANT_TIME: instant, Header.SCHEMA: self.avro}
-            blocks.append(delete_block(headers, keys, base.partition_path, [orderings]))
+            blocks += delete_blocks(instant, self.avro, keys, base.partition_path, [orderings])
         content = b"".join(blocks)
         path = join_path(base.partition_path, name)
         self.storage.write(path, content)

@@ -72,6 +72,10 @@ class Positions:
     def __len__(self) -> int:
         return len(self._rows)
 
+    def take(self, records: np.ndarray[Any, Any]) -> Positions:
+        """Return the positions of some of the records, in their order."""
+        return Positions(self._base_instant, self._rows[records])
+
     def headers(self) -> dict[Header, str]:
         """Return the headers that tell the positions."""
         return {
@@ -121,6 +125,32 @@ def delete_block(
 ) -> bytes:
     """Return a block of deletes; see `encode_delete_block`. INSTANT_TIME is the only header that it needs."""
     return frame_block(BlockType.DELETE, headers, [encode_delete_block(keys, partition_paths, orderings)])
+
+
+def delete_blocks(
+    instant: str,
+    schema: str,
+    keys: pa.Array,
+    partition_path: str,
+    orderings: Sequence[pa.Array] = (),
+    *,
+    positions: Positions | None = None,
+) -> list[bytes]:
+    """Return blocks of deletes of one partition: those with ordering values, and those without, apart.
+
+    Hudi takes them mixed in one block, and hudi-rs refuses that.
+    """
+    null = np.zeros(len(keys), np.bool_) if orderings else np.ones(len(keys), np.bool_)
+    for values in orderings:
+        null |= values.is_null().to_numpy(zero_copy_only=False)
+    blocks = []
+    for rows, kept in ((np.flatnonzero(~null), orderings), (np.flatnonzero(null), ())):
+        if len(rows):
+            headers = data_headers(instant, schema, positions=positions.take(rows) if positions else None)
+            chosen = pa.array(rows)
+            values_of = [values.take(chosen) for values in kept]
+            blocks.append(delete_block(headers, keys.take(chosen), partition_path, values_of))
+    return blocks
 
 
 def rollback_block(instant: str, target: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import io
 import json
@@ -26,6 +27,7 @@ from drawstring.formats.log_writer import (
     avro_block,
     data_headers,
     delete_block,
+    delete_blocks,
     frame_block,
     hfile_block,
     parquet_block,
@@ -100,8 +102,6 @@ def test_positions_and_partial_blocks_are_told_in_headers():
     (found,) = scanned(avro_block([ROWS], headers, AvroEncoder(AVRO)))
     assert found.is_partial
     assert found.headers[Header.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS] == EARLIER
-    import base64
-
     bitmap = BitMap64.deserialize(base64.b64decode(found.headers[Header.RECORD_POSITIONS]))
     assert list(bitmap) == [3, 2**40]
     with pytest.raises(ValueError, match="ascend"):
@@ -172,6 +172,20 @@ def test_deletes_without_an_ordering_value_carry_the_int_zero_in_their_place():
     ]
     none = encode_delete_block(keys, "p", [pa.array([None] * 3, pa.decimal128(5, 2))])
     assert {short(ordering) for _, _, ordering in deletes_by_fastavro(none)} == {("IntWrapper", 0)}
+
+
+def test_deletes_with_and_without_ordering_values_get_blocks_of_their_own():
+    keys, numbers = pa.array(["a", "b", "c"]), pa.array([5, None, 6], pa.int64())
+    positions = Positions(EARLIER, [1, 4, 9])
+    found = scanned(*delete_blocks(INSTANT, AVRO, keys, "p", [numbers], positions=positions))
+    told = [[key for key, _, _ in deletes_by_fastavro(bytes(block.content()))] for block in found]
+    assert told == [["a", "c"], ["b"]]
+    assert [
+        list(BitMap64.deserialize(base64.b64decode(block.headers[Header.RECORD_POSITIONS])))
+        for block in found
+    ] == [[1, 9], [4]]
+    assert len(delete_blocks(INSTANT, AVRO, keys, "p")) == 1
+    assert delete_blocks(INSTANT, AVRO, pa.array([], pa.string()), "p", [pa.array([], pa.int64())]) == []
 
 
 def test_ordering_values_of_other_types_are_refused():
