@@ -180,6 +180,34 @@ KEPT = {
 }
 
 
+def test_hudi_reads_and_extends_what_drawstring_compacted(tmp_path):
+    path = tmp_path / "compacted"
+    table = build(path, partitioned=True, extra=(), table_type="MERGE_ON_READ")
+    table.compact()
+    check_in_step(path)
+    more = {
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.partitionpath.field": "p",
+        "hoodie.datasource.write.reconcile.schema": "true",
+        "hoodie.write.set.null.for.missing.columns": "true",
+    }
+    found = run(
+        "hudi",
+        [
+            read("merged", path, options=SKIPPING),
+            read("optimised", path, options={"hoodie.datasource.query.type": "read_optimized"}),
+            read("filtered", path, where="d > 1e300", options=SKIPPING),
+            write(path, spark_rows(THEIRS), NARROW, options("compacted", **more), name="upsert"),
+            read("after", path, options=SKIPPING),
+        ],
+        tmp_path / "actions",
+    )
+    assert ids(found["merged"]) == ids(found["optimised"]) == [0, 2, 4, 5, 9]
+    assert ids(found["filtered"]) == [0]
+    assert ids(found["after"]) == [0, 1, 2, 4, 5, 9, 20]
+    check_in_step(path)
+
+
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("metadata")

@@ -13,8 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import drawstring
 from drawstring.config.properties import format_properties, table_checksum
 from drawstring.config.table_config import TableConfig
+from drawstring.config.write_options import FileOptions
 from drawstring.formats.avro_encoder import AvroEncoder
 from drawstring.formats.log_writer import Positions, avro_block, data_headers, delete_blocks, parquet_block
 from drawstring.model.commit_metadata import CommitMetadata, WriteStat
@@ -27,8 +29,11 @@ from drawstring.timeline.reader import TimelineReader
 from drawstring.timeline.timeline import Timeline
 from drawstring.view.listing import METAFILE
 from drawstring.view.metadata_table import MetadataTable
+from drawstring.write.base_files import TaskContext, WriteContext
 from drawstring.write.clock import newest_time, next_time, system_clock
 from drawstring.write.commit_encoding import encode_commit, encode_inflight
+from drawstring.write.compaction import CompactionLimits, compact_slice, select_slices
+from drawstring.write.compaction_plan import encode_compaction_plan
 from drawstring.write.metadata_table.changes import change_of_commit, located_by_reading
 from drawstring.write.metadata_table.column_ranges import ColumnRange, ranges_of_batches
 from drawstring.write.metadata_table.compaction import is_due, prepare_compaction
@@ -41,6 +46,7 @@ from drawstring.write.metadata_table.initialise import (
 )
 from drawstring.write.metadata_table.layout import BLOOM_FILTERS, RECORD_INDEX
 from drawstring.write.metadata_table.writer import MetadataTableWriter
+from drawstring.write.staging import staged_path
 
 Row = dict[str, Any]
 
@@ -116,6 +122,11 @@ class HandTable:
     def avro(self) -> str:
         names = {"name": f"{self.name}_record", "namespace": f"hoodie.{self.name}"}
         return json.dumps(avro_schema_from_arrow(self._full, **names))
+
+    @property
+    def table_schema(self) -> str:
+        names = {"name": f"{self.name}_record", "namespace": f"hoodie.{self.name}"}
+        return json.dumps(avro_schema_from_arrow(self.schema, **names))
 
     def with_meta(self, rows: Sequence[Row], partition: str, instant: str, file_name: str) -> pa.Table:
         full = [
@@ -219,10 +230,7 @@ class HandTable:
         is_mor = self.config.table_type == "MERGE_ON_READ"
         action = "deltacommit" if is_mor else "commit"
         inflight = "deltacommit.inflight" if is_mor else "inflight"
-        schema = avro_schema_from_arrow(
-            self.schema, name=f"{self.name}_record", namespace=f"hoodie.{self.name}"
-        )
-        metadata = CommitMetadata(operation, tuple(stats), extra={"schema": json.dumps(schema)})
+        metadata = CommitMetadata(operation, tuple(stats), extra={"schema": self.table_schema})
         timeline = ".hoodie/timeline"
         self.storage.create_if_absent(f"{timeline}/{instant}.{action}.requested", b"")
         self.storage.create_if_absent(f"{timeline}/{instant}.{inflight}", encode_inflight(operation))
@@ -254,3 +262,24 @@ class HandTable:
             return False
         prepare_compaction(metadata, self.next_time()).publication(self.next_time()).carry_out(self.storage)
         return True
+
+    def compact(self) -> None:
+        """Compact every slice that has logs: plan, base files, then the commit, as Hudi orders them."""
+        tasks = list(drawstring.open_table(self.storage.root).snapshot().scan().plan().tasks)
+        chosen = select_slices([task.slice for task in tasks], CompactionLimits())
+        instant, timeline = self.next_time(), ".hoodie/timeline"
+        requested = f"{timeline}/{instant}.compaction.requested"
+        self.storage.create_if_absent(requested, encode_compaction_plan(chosen))
+        self.storage.create_if_absent(f"{timeline}/{instant}.compaction.inflight", b"")
+        context = WriteContext(self.storage, instant, self._full, FileOptions())
+        stats = []
+        for number, task in enumerate(task for task in tasks if task.slice in chosen):
+            stat = compact_slice(context, TaskContext(number), task)
+            self.storage.write(stat.path, self.storage.read(staged_path(instant, stat.path)))
+            stats.append(stat)
+        self.storage.delete(f".hoodie/.temp/{instant}", recursive=True)
+        metadata = CommitMetadata("COMPACT", tuple(stats), extra={"schema": self.table_schema})
+        if self.config.metadata_partitions:
+            self.commit_metadata(instant, metadata, located=[], deleted_keys=None)
+        completed = f"{timeline}/{instant}_{self.next_time()}.commit"
+        self.storage.create_if_absent(completed, encode_commit(metadata, is_replace=False))
