@@ -21,6 +21,7 @@ from drawstring.storage.local import LocalStorage
 from drawstring.timeline.history import History
 from drawstring.view.listing import StorageListing
 from drawstring.view.metadata_table import MetadataTable, open_metadata_table
+from drawstring.write.metadata_table.services import archive_timeline, clean
 from drawstring.write.services.archive import ArchiveRetention, archive, plan_archive
 from tests.interop.engine import Action as EngineAction
 from tests.interop.engine import read, run, write
@@ -260,7 +261,7 @@ def test_hudi_extends_the_table(seen, name):
     check_in_step(Path(seen["folder"]) / name)
 
 
-def test_hudi_reads_and_extends_a_history_that_drawstring_wrote(tmp_path):
+def test_hudi_reads_and_extends_what_drawstring_archived_and_cleaned(tmp_path):
     path = tmp_path / "archived"
     table = build(path, partitioned=True, extra=(), table_type="COPY_ON_WRITE", more=30)
     metadata = MetadataTable(table.storage, table.config, table.timeline)
@@ -269,6 +270,15 @@ def test_hudi_reads_and_extends_a_history_that_drawstring_wrote(tmp_path):
     assert len(chosen) == 12
     for part in (chosen[:6], chosen[6:]):
         archive(table.storage, table.config, part).carry_out(table.storage)
+    metadata = MetadataTable(table.storage, table.config, table.timeline)
+    cleaned = clean(table.storage, metadata, table.next_time(), table.next_time())
+    cleaned.carry_out(table.storage)
+    metadata = MetadataTable(table.storage, table.config, table.timeline)
+    moved = archive_timeline(table.storage, metadata, table.timeline, ArchiveRetention(15, 20))
+    moved.carry_out(table.storage)
+    assert cleaned.removes
+    assert moved.removes
+    check_in_step(path)
     more = {
         "hoodie.datasource.write.partitionpath.field": "p",
         "hoodie.datasource.write.reconcile.schema": "true",
@@ -297,6 +307,7 @@ def test_hudi_reads_and_extends_a_history_that_drawstring_wrote(tmp_path):
     assert ids(found["now"]) == ids(found["changes"]) == everything
     assert ids(found["then"]) == [*ALL, 100, 101]
     assert ids(found["after"]) == [*everything, 200, 201]
+    check_in_step(path)
     archived = History(table.storage, table.config).writes
     assert len(archived) > len(chosen)
     assert len(archived) + len(table.timeline.completed_writes) == 34

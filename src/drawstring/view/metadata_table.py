@@ -23,7 +23,7 @@ from drawstring.storage.nested import NestedStorage
 from drawstring.storage.table_properties import read_table_config
 from drawstring.timeline.reader import TimelineReader
 from drawstring.timeline.timeline import Timeline
-from drawstring.view.file_system_view import Visibility, visible_slices
+from drawstring.view.file_system_view import Visibility, all_slices, visible_slices
 from drawstring.view.metadata_keys import ALL_PARTITIONS, UNPARTITIONED
 from drawstring.view.metadata_records import FileSizes, decode_files
 
@@ -171,6 +171,11 @@ class MetadataTable:
                 yield reader, block.schema_json or reader.schema or ""
             elif block.type is not BlockType.DELETE:
                 raise found_in_files("UNSUPPORTED_METADATA_BLOCK", path=block.path, found=block.type.name)
+
+    def all_slices(self, index: str) -> tuple[FileSlice, ...]:
+        """Every slice of each file group of an index, newest first in each: old ones wait to be cleaned."""
+        entries = [(e.name, e.size) for e in self._storage.list(index) if not e.is_directory]
+        return all_slices(index, entries, self._visibility)
 
     def history(self, found: FileSlice) -> Iterator[tuple[list[Entry], str, list[bytes]]]:
         """Yield what was written to a file group, oldest first: entries with their schema, or keys deleted."""
