@@ -16,11 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from drawstring.formats.bloom import KeyFooter
 from drawstring.model.file_group import FileSlice
 from drawstring.schema.meta_columns import RECORD_KEY
 from drawstring.storage.base import Storage
 
 _THREADS = 8
+_ROWS_PER_HASHED_KEY = 10
+"""To hash a key for a bloom filter costs as much as to read and compare about so many."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Index(Protocol):
 
 
 class SimpleIndex:
-    """Hudi's SIMPLE index: reads the keys of every base file that could hold one."""
+    """Reads the keys of every base file that could hold one, by what footers tell: ranges and bloom filters."""
 
     def locate(self, storage: Storage, keys: pa.Array, slices: Sequence[FileSlice]) -> list[Located]:
         """Return, for each slice that holds any of the keys, which ones and where."""
@@ -62,6 +65,12 @@ def _found_in(
     numbers, positions, start = [], [], 0
     with storage.open(candidate.base_file.path) as source:
         file = pq.ParquetFile(source)
+        wanted = _candidates(file, keys)
+        if not len(wanted):
+            return None
+        if len(wanted) < len(keys):
+            keys = keys.take(pa.array(wanted))
+            bounds = pc.min_max(keys).as_py()
         for group in range(file.num_row_groups):
             count = file.metadata.row_group(group).num_rows
             if may_hold(file, group, bounds):
@@ -73,7 +82,14 @@ def _found_in(
             start += count
     if not sum(map(len, numbers)):
         return None
-    return Located(candidate, np.concatenate(numbers), np.concatenate(positions))
+    return Located(candidate, wanted[np.concatenate(numbers)], np.concatenate(positions))
+
+
+def _candidates(file: pq.ParquetFile, keys: pa.Array) -> np.ndarray:
+    """Return the numbers of the keys that the file may hold, by its key range and bloom filter."""
+    if len(keys) * _ROWS_PER_HASHED_KEY > file.metadata.num_rows:
+        return np.arange(len(keys))
+    return np.flatnonzero(KeyFooter.of(file.metadata.metadata).candidates(keys))
 
 
 def may_hold(file: pq.ParquetFile, row_group: int, bounds: dict[str, str]) -> bool:
