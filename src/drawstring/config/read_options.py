@@ -125,6 +125,41 @@ MERGE_TYPE = Option(
     "How logs and base files of merge-on-read tables are put together. Only payload_combine is supported.",
     allowed=("payload_combine", "skip_merge"),
 )
+
+
+def _pushdown(name: str, doc: str) -> Option[bool]:
+    key = f"hoodie.datasource.read.pushdown.{name}"
+    return Option(key, boolean, True, doc, allowed=("true", "false"))
+
+
+PUSH_FILTERS = _pushdown(
+    "filters", "Let filters of a V2 read choose partitions and files, and reach Parquet."
+)
+PUSH_LIMIT = _pushdown("limit", "Let LIMIT of a V2 read leave out files by exact row counts.")
+PUSH_TOP_N = _pushdown(
+    "topn", "Let ORDER BY with LIMIT of a V2 read leave out files by bounds and row counts."
+)
+PUSH_AGGREGATES = _pushdown(
+    "aggregates",
+    "Answer COUNT, MIN and MAX of a V2 read, also by groups of partition columns, from metadata that proves them.",
+)
+PUSH_RUNTIME_FILTERS = _pushdown(
+    "runtime-filters", "Let values that a join finds while it runs leave out files of a V2 read."
+)
+PUSH_COLUMN_STATISTICS = _pushdown(
+    "column-statistics",
+    "Tell Spark's cost-based optimiser bounds, null counts and distinct values of a V2 read.",
+)
+PUSHDOWNS: Mapping[str, Option[bool]] = {
+    "filters": PUSH_FILTERS,
+    "limit": PUSH_LIMIT,
+    "topn": PUSH_TOP_N,
+    "aggregates": PUSH_AGGREGATES,
+    "runtime-filters": PUSH_RUNTIME_FILTERS,
+    "column-statistics": PUSH_COLUMN_STATISTICS,
+}
+"""What a V2 read pushes down, each with its switch; the answer is the same with it on or off."""
+
 DELETE_FIELD = Option("hoodie.payload.delete.field", text, None, "Column that marks deleted records.")
 DELETE_MARKER = Option("hoodie.payload.delete.marker", text, None, "Value of that column in deleted records.")
 
@@ -144,6 +179,7 @@ ALL: tuple[Option[Any], ...] = (
     SKIP_COMPACTIONS,
     SKIP_CLUSTERING,
     MERGE_TYPE,
+    *PUSHDOWNS.values(),
     DELETE_FIELD,
     DELETE_MARKER,
 )
@@ -187,6 +223,7 @@ class ReadOptions:
     skip_compactions: bool = False
     skip_clustering: bool = False
     merge_type: str = "payload_combine"
+    pushdowns: frozenset[str] = frozenset(PUSHDOWNS)
     merge_settings: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -219,6 +256,7 @@ class ReadOptions:
             skip_compactions=SKIP_COMPACTIONS.find(*layers),
             skip_clustering=SKIP_CLUSTERING.find(*layers),
             merge_type=MERGE_TYPE.find(*layers),
+            pushdowns=frozenset(name for name, option in PUSHDOWNS.items() if option.find(*layers)),
             merge_settings=_merge_settings(call, session),
         )
         options._check()

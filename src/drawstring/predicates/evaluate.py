@@ -8,6 +8,7 @@ it.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -33,6 +34,7 @@ from drawstring.predicates.literals import coerced, is_nan
 Outcomes = frozenset[bool | None]
 ANYTHING: Outcomes = frozenset({True, False, None})
 _ONLY_NULL: Outcomes = frozenset({None})
+_MANY_VALUES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,17 +254,40 @@ def orders_alike(literal: Any) -> bool:
 
 
 def _membership(values: list[Any]) -> Callable[[ColumnFacts], Outcomes]:
-    equals = [_ability("=", value) for value in values if value is not None]
+    present = [value for value in values if value is not None]
+    if len(present) > _MANY_VALUES and _are_alike(present):
+        equals = [_ability_of_many(sorted(present))]
+    else:
+        equals = [_ability("=", value) for value in present]
 
     def decide(known: ColumnFacts) -> Outcomes:
         abilities = [equal(known) for equal in equals]
         can_miss = all(able for _, able in abilities)
         outcomes = _with_nulls(known, any(able for able, _ in abilities), can_miss)
-        if len(equals) == len(values):
+        if len(present) == len(values):
             return outcomes
         return frozenset(None if outcome is False else outcome for outcome in outcomes)
 
     return decide
+
+
+def _are_alike(values: list[Any]) -> bool:
+    """Whether the values sort among each other, and by the order of the bounds."""
+    kind = type(values[0])
+    return kind is not float and all(type(value) is kind and orders_alike(value) for value in values)
+
+
+def _ability_of_many(ordered: list[Any]) -> Ability:
+    """`_ability` of equality with one of many values, in a few steps instead of one for each."""
+
+    def ability(known: ColumnFacts) -> tuple[bool, bool]:
+        lower, upper = known.lower, known.upper
+        first = 0 if lower is None else bisect_left(ordered, lower)
+        last = len(ordered) if upper is None else bisect_right(ordered, upper)
+        only_it = lower is not None and lower == upper and first < last
+        return first < last, not only_it
+
+    return ability
 
 
 def _prefix(prefix: str) -> Callable[[ColumnFacts], Outcomes]:

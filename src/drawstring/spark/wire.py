@@ -34,7 +34,8 @@ class TableLoaded:
     """A table pinned to one snapshot. `snapshot` names it; equal names mean equal contents and equal plans.
 
     `timeline` is the pinned timeline as text, to be sent back with every question about the snapshot.
-    `partition_columns` are in path order; `use_v2` is the read path after options, session and table were asked.
+    `partition_columns` are in path order; `use_v2` is the read path after options, session and table were asked,
+    `pushdowns` those that the read's options leave on.
     """
 
     name: str
@@ -45,6 +46,7 @@ class TableLoaded:
     partition_columns: list[str]
     properties: dict[str, str]
     use_v2: bool
+    pushdowns: list[str]
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,77 @@ class FiltersPushed:
 
 
 @dataclass(frozen=True)
+class SortKey:
+    """One column of an ORDER BY, by its path."""
+
+    column: list[str]
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """`count`, `min` or `max` of a column by its path; `count` of none counts rows."""
+
+    function: str
+    column: list[str] | None
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """Aggregates over all rows, or over those of each combination of values of some columns."""
+
+    aggregates: list[Aggregate]
+    group_by: list[str]
+
+
+@dataclass(frozen=True)
+class ScanRequest:
+    """What a scan is asked for: `drawstring.planning.scan_request.ScanRequest` on the wire."""
+
+    columns: list[str] | None
+    filters: list[Any]
+    limit: int | None
+    offset: int
+    order: list[SortKey]
+    aggregation: Aggregation | None
+    runtime_filters: list[Any]
+
+
+@dataclass(frozen=True)
 class PlanScan:
-    """Select the file slices that may hold rows for which every filter is true."""
+    """Select the file slices that may hold rows that the request asks for; sent as well to have the request's
+    aggregation answered, or its columns summarised.
+    """
 
     table: SnapshotReference
-    filters: list[Any]
+    request: ScanRequest
+
+
+@dataclass(frozen=True)
+class AggregationPushed:
+    """The rows of an aggregation, groups first, values as Spark keeps them; None if `reason` says why not."""
+
+    rows: list[list[Any]] | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class ColumnStatistics:
+    """A column over all selected slices, values as Spark keeps them; None for what is not known."""
+
+    column: str
+    lower: Any
+    upper: Any
+    nulls: int | None
+    distinct: int | None
+
+
+@dataclass(frozen=True)
+class ColumnsSummarised:
+    """The columns of which something is known."""
+
+    columns: list[ColumnStatistics]
 
 
 @dataclass(frozen=True)
@@ -108,7 +176,9 @@ class TaskMessage:
 
 @dataclass(frozen=True)
 class ScanPlanned:
-    """The selected tasks and what was skipped on the way.
+    """The selected tasks and what was skipped on the way: `skipped` slices by reason, `notes` on what was declined.
+
+    `rows` is exact or None; `estimated_rows` goes by sizes where some are unknown.
 
     `projections` are the ways from schemas of base files to the table's, as `Projection.describe` gives them.
     `constants` are values by column that rows show whatever their files hold; a date is its day since 1970.
@@ -119,10 +189,11 @@ class ScanPlanned:
     projections: list[Any]
     constants: list[dict[str, Any]]
     rows: int | None
+    estimated_rows: int | None
     bytes: int
     files: int
-    skipped_by_partition: int
-    skipped_by_statistics: int
+    skipped: dict[str, int]
+    notes: list[str]
     planning_ms: int
 
 

@@ -15,6 +15,7 @@ from tests.golden import harness
 FIELD, MARKER = "hoodie.payload.delete.field", "hoodie.payload.delete.marker"
 QUERY_TYPE = "hoodie.datasource.query.type"
 GLOB = "hoodie.datasource.read.incr.path.glob"
+REQUEST = wire.ScanRequest(None, [], None, 0, [], None, [])
 SNAPSHOT_OPTIONS = (
     {},
     {FIELD: "s", MARKER: "last"},
@@ -46,7 +47,7 @@ def load(path, options=None, session=None):
 
 
 def plan(reference):
-    reply = json.loads(reads.plan_scan(wire.to_json(wire.PlanScan(reference, []))))
+    reply = json.loads(reads.plan_scan(wire.to_json(wire.PlanScan(reference, REQUEST))))
     return {**reply, "planning_ms": 0}
 
 

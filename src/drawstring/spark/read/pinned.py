@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from drawstring.config.read_options import ReadOptions
-from drawstring.errors import InvalidInput
+from drawstring.errors import DrawstringError, InvalidInput
 from drawstring.model.file_group import BaseFile, LogFile
 from drawstring.model.read_task import ReadTask
+from drawstring.planning.aggregates import Declined
+from drawstring.planning.column_summaries import ColumnSummary, column_summaries
 from drawstring.planning.scan_plan import ScanPlan, ScanSource
 from drawstring.planning.scan_planner import ScanPlanner
 from drawstring.planning.scan_request import ScanRequest
@@ -75,14 +76,15 @@ class PinnedTable:
     @cached_property
     def snapshot_name(self) -> str:
         """Names what is seen: equal names see equal rows by equal plans, for every setting of the read is in it."""
-        settings = sorted((name, repr(value)) for name, value in vars(self._row_options).items())
+        settings = sorted((name, repr(value)) for name, value in self._row_options.items())
         digest = hashlib.sha256(repr((settings, sorted(self.store.items()))).encode()).hexdigest()[:16]
         return f"{self.table.path}@{self.source.snapshot_id}:{digest}"
 
     @property
-    def _row_options(self) -> ReadOptions:
-        """The options of the read but the one that only chooses the road to the same rows."""
-        return replace(self.table.options, use_dsv2=False)
+    def _row_options(self) -> dict[str, Any]:
+        """The options of the read, in a fixed order, but the one that only chooses the road to the same rows."""
+        options = self.table.options
+        return {**vars(options), "use_dsv2": None, "pushdowns": sorted(options.pushdowns)}
 
     def describe(self) -> wire.TableLoaded:
         """The table as Spark sees it."""
@@ -96,6 +98,7 @@ class PinnedTable:
             partition_columns=list(config.partition_fields),
             properties=dict(config.properties),
             use_v2=self.table.options.use_dsv2,
+            pushdowns=sorted(self.table.options.pushdowns),
         )
 
     def classify(self, predicate: Predicate) -> str:
@@ -109,6 +112,23 @@ class PinnedTable:
     def plan(self, request: ScanRequest) -> ScanPlan:
         """Select the slices that may hold rows that the request asks for."""
         return ScanPlanner(self.source, request).plan()
+
+    def aggregate(self, request: ScanRequest) -> list[list[Any]] | Declined:
+        """The rows of an aggregation, groups first, where metadata proves all of them."""
+        try:
+            plan, answer = ScanPlanner(self.source, request).aggregate()
+        except (DrawstringError, TypeError) as error:
+            return Declined(str(error))
+        if answer.unproved:
+            return Declined(
+                f"{len(answer.unproved)} of {len(plan.tasks)} slices: {min(answer.unproved.values())}"
+            )
+        return [[*group, *values] for group, values in answer.groups.items()]
+
+    def column_statistics(self, request: ScanRequest) -> list[ColumnSummary]:
+        """What is known of the request's columns over the whole plan."""
+        planner = ScanPlanner(self.source, request)
+        return column_summaries(planner, planner.plan().tasks)
 
     @cached_property
     def context_schema(self) -> str:
@@ -143,20 +163,29 @@ def plan_message(table: PinnedTable, plan: ScanPlan, *, planning_ms: int) -> wir
     constants = _Constants()
     projections.look_up(plan.tasks)
     tasks = [_task_message(table, task, contexts, constants, projections.index(task)) for task in plan.tasks]
-    skipped = plan.skipped
-    by_partition = skipped.reasons.get("partition", 0)
     return wire.ScanPlanned(
         tasks=tasks,
         contexts=contexts.found,
         projections=projections.found,
         constants=constants.found,
         rows=plan.row_count,
+        estimated_rows=_estimated_rows(plan),
         bytes=sum(task.bytes for task in tasks),
         files=sum(_file_count(task) for task in plan.tasks),
-        skipped_by_partition=by_partition,
-        skipped_by_statistics=skipped.slices_skipped - by_partition,
+        skipped=dict(plan.skipped.reasons),
+        notes=list(plan.notes),
         planning_ms=planning_ms,
     )
+
+
+def _estimated_rows(plan: ScanPlan) -> int | None:
+    """Rows of the plan; those of slices whose count is unknown go by the size of the others."""
+    known = [task for task in plan.tasks if task.row_count is not None and task.slice.size]
+    bytes_known = sum(task.slice.size for task in known)
+    rows = sum(task.row_count or 0 for task in known)
+    if not plan.tasks or not bytes_known or not rows:
+        return plan.row_count
+    return max(1, round(rows * plan.size_in_bytes / bytes_known))
 
 
 def read_mode(task: ReadTask, projection: int | None) -> str:

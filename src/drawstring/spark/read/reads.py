@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-from drawstring.planning.scan_request import ScanRequest
+from drawstring.planning.aggregates import Declined
 from drawstring.spark import wire
 from drawstring.spark.read.filters import predicate_from_wire
 from drawstring.spark.read.pinned import PinnedTable, plan_message
+from drawstring.spark.read.requests import request_from_wire, value_to_wire
 
 _KEPT_SNAPSHOTS = 256
+_log = logging.getLogger(__name__)
 
 
 class Snapshots:
@@ -71,14 +74,42 @@ def plan_scan(payload: str) -> str:
     request = wire.from_json(wire.PlanScan, payload)
     started = time.perf_counter()
     table = _snapshots.find(request.table)
-    plan = table.plan(ScanRequest(predicates=tuple(map(predicate_from_wire, request.filters))))
+    plan = table.plan(request_from_wire(request.request))
     elapsed = round((time.perf_counter() - started) * 1000)
     return wire.to_json(plan_message(table, plan, planning_ms=elapsed))
+
+
+def push_aggregation(payload: str) -> str:
+    """Answer an aggregation from metadata, or say why not."""
+    request = wire.from_json(wire.PlanScan, payload)
+    answer = _snapshots.find(request.table).aggregate(request_from_wire(request.request))
+    if isinstance(answer, Declined):
+        _log.info("aggregates of %s are left to Spark: %s", request.table.path, answer.reason)
+        return wire.to_json(wire.AggregationPushed(None, answer.reason))
+    return wire.to_json(wire.AggregationPushed([[value_to_wire(value) for value in row] for row in answer]))
+
+
+def summarise_columns(payload: str) -> str:
+    """Tell what is known of columns over the slices that a request selects."""
+    request = wire.from_json(wire.PlanScan, payload)
+    found = _snapshots.find(request.table).column_statistics(request_from_wire(request.request))
+    return wire.to_json(
+        wire.ColumnsSummarised(
+            [
+                wire.ColumnStatistics(
+                    each.name, value_to_wire(each.lower), value_to_wire(each.upper), each.nulls, each.distinct
+                )
+                for each in found
+            ]
+        )
+    )
 
 
 READ_HANDLERS: dict[str, Callable[[str], str]] = {
     "load_table": load_table,
     "push_filters": push_filters,
     "plan_scan": plan_scan,
+    "push_aggregation": push_aggregation,
+    "summarise_columns": summarise_columns,
 }
 """The requests answered here, by kind."""

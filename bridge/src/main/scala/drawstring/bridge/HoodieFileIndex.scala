@@ -57,7 +57,7 @@ class HoodieFileIndex(val table: LoadedTable) extends FileIndex {
 
   private def plan(filters: Seq[JsonNode]): ScanPlan = plans.getOrElseUpdate(
     filters.map(Wire.text).toSet, {
-      val made = table.plan(filters)
+      val made = table.plan(ScanRequest(filters = filters))
       made.tasks.filterNot(_.isNative).foreach(task => special.put(new Path(task.path), ()))
       made
     }

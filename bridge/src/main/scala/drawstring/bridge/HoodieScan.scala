@@ -1,23 +1,33 @@
 package drawstring.bridge
 
-import java.util.OptionalLong
-
+import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.connector.expressions.NamedReference
+import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
-import org.apache.spark.sql.connector.read.{Batch, PartitionReaderFactory, Scan, Statistics, SupportsReportStatistics}
+import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
 import org.apache.spark.sql.types.StructType
 
-/** One scan of one snapshot; planned once, when somebody first asks. */
+/** One scan of one snapshot; planned when somebody first asks, and again when filters come while the query runs. */
 class HoodieScan(
     val spark: SparkSession,
     val table: LoadedTable,
     schema: StructType,
-    val filters: Vector[PushedFilter]
+    val filters: Vector[PushedFilter],
+    asked: ScanRequest
 ) extends Scan
-    with SupportsReportStatistics {
+    with SupportsReportStatistics
+    with SupportsRuntimeV2Filtering {
+  @volatile private var planned: Option[(Seq[JsonNode], ScanPlan)] = None
+  @volatile private var runtimeFilters: Seq[JsonNode] = Nil
 
-  lazy val plan: ScanPlan = table.plan(filters.map(_.wire))
+  def request: ScanRequest = asked.copy(runtimeFilters = runtimeFilters)
+
+  def plan: ScanPlan = synchronized {
+    if (!planned.exists(_._1 == runtimeFilters)) planned = Some(runtimeFilters -> table.plan(request))
+    planned.get._2
+  }
 
   override def readSchema(): StructType = schema
 
@@ -32,7 +42,9 @@ class HoodieScan(
   }
 
   /** What statistics and metrics are about: a stream reads batches, never the snapshot that it was resolved with. */
-  private def shown: ScanPlan = stream.fold(plan)(_.plan)
+  def shown: ScanPlan = stream.fold(plan)(_.plan)
+
+  def isStream: Boolean = stream.isDefined
 
   def readerFactory(planned: ScanPlan): PartitionReaderFactory = HoodiePartitionReaderFactory(
     SliceReaderFactory.create(
@@ -45,35 +57,33 @@ class HoodieScan(
     )
   )
 
+  override def filterAttributes(): Array[NamedReference] =
+    if (table.pushes("runtime-filters")) RuntimeFilters.columns(schema) else Array.empty
+
+  override def filter(predicates: Array[Predicate]): Unit = synchronized {
+    runtimeFilters = (runtimeFilters ++ RuntimeFilters.toWire(predicates)).distinct
+  }
+
   override def description(): String = {
     val (partition, data) = filters.partition(_.isPartition)
     s"hudi ${table.path} [snapshot ${table.snapshot.substring(table.snapshot.lastIndexOf('@') + 1)}] " +
       s"PartitionFilters: [${partition.map(_.predicate).mkString(", ")}], " +
-      s"PushedFilters: [${data.map(_.predicate).mkString(", ")}], ReadSchema: ${schema.catalogString}"
+      s"PushedFilters: [${data.map(_.predicate).mkString(", ")}], " +
+      asked.limit.map(rows => s"Pushed${if (asked.order.isEmpty) "Limit" else "TopN"}: $rows, ").getOrElse("") +
+      s"ReadSchema: ${schema.catalogString}"
   }
 
   /** Batches always, so that Spark need not plan the partitions to find out. */
   override def columnarSupportMode(): Scan.ColumnarSupportMode = Scan.ColumnarSupportMode.SUPPORTED
 
-  override def estimateStatistics(): Statistics = new Statistics {
-    override def sizeInBytes(): OptionalLong = OptionalLong.of(estimatedBytes)
-
-    override def numRows(): OptionalLong = shown.rows.map(OptionalLong.of).getOrElse(OptionalLong.empty())
-  }
-
-  /** Bytes of the selected files, cut to the share of the columns read; zero only when nothing is selected. */
-  private def estimatedBytes: Long =
-    if (shown.tasks.isEmpty) 0L
-    else {
-      val share = (schema.defaultSize + 8.0) / (table.schema.defaultSize + 8.0)
-      math.max(1L, (shown.bytes * math.min(1.0, share)).toLong)
-    }
+  override def estimateStatistics(): Statistics = new ScanStatistics(this)
 
   override def supportedCustomMetrics(): Array[CustomMetric] = ScanMetrics.supported
 
   override def reportDriverMetrics(): Array[CustomTaskMetric] = ScanMetrics.of(shown)
 
-  private def identity = (table.path, table.snapshot, table.options, schema, filters.map(f => f.wire -> f.kind).toSet)
+  private def identity =
+    (table.path, table.snapshot, table.options, schema, filters.map(f => f.wire -> f.kind).toSet, asked.limit, asked.order, runtimeFilters.toSet)
 
   override def equals(other: Any): Boolean = other match {
     case that: HoodieScan => identity == that.identity

@@ -3,7 +3,7 @@ package drawstring.bridge
 import java.util.Locale
 
 import com.fasterxml.jackson.databind.JsonNode
-import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
+import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DataType, StructType}
 
@@ -19,6 +19,7 @@ case class LoadedTable(
     partitionColumns: Seq[String],
     properties: Map[String, String],
     useV2: Boolean,
+    pushdowns: Set[String],
     options: Map[String, String]
 )(session: Map[String, String], timeline: String) {
 
@@ -33,18 +34,27 @@ case class LoadedTable(
   /** The same snapshot, shown under the columns that a query was resolved with. */
   def withSchema(resolved: StructType): LoadedTable = copy(schema = resolved)(session, timeline)
 
+  /** Whether the options of the read leave a push-down on. */
+  def pushes(pushdown: String): Boolean = pushdowns.contains(pushdown)
+
   def pushFilters(filters: Seq[JsonNode]): Seq[String] =
-    Wire.strings(Bridge.request("push_filters", question(filters)).get("classes"))
+    Wire.strings(Bridge.request("push_filters", filterQuestion(filters)).get("classes"))
 
-  def plan(filters: Seq[JsonNode]): ScanPlan = ScanPlan.fromWire(Bridge.request("plan_scan", question(filters)))
+  def plan(request: ScanRequest): ScanPlan = ScanPlan.fromWire(Bridge.request("plan_scan", question(request)))
 
-  private def question(filters: Seq[JsonNode]): ObjectNode = {
-    val message = Wire.obj()
-    message.set[ObjectNode]("table", reference)
-    val array: ArrayNode = message.putArray("filters")
-    filters.foreach(array.add)
-    message
-  }
+  /** The rows of an aggregation; None where metadata does not prove them. */
+  def pushAggregation(request: ScanRequest): Option[JsonNode] =
+    Option(Bridge.request("push_aggregation", question(request)).get("rows")).filterNot(_.isNull)
+
+  /** What is known of the request's columns over the slices that it selects. */
+  def summariseColumns(request: ScanRequest): JsonNode =
+    Bridge.request("summarise_columns", question(request)).get("columns")
+
+  def filterQuestion(filters: Seq[JsonNode]): ObjectNode = Wire.putAll(about(), "filters", filters)
+
+  def question(request: ScanRequest): ObjectNode = about().set[ObjectNode]("request", request.toWire)
+
+  private def about(): ObjectNode = Wire.obj().set[ObjectNode]("table", reference)
 
   /** Names this snapshot in questions to the planner. */
   def reference: ObjectNode = {
@@ -75,6 +85,7 @@ object LoadedTable {
     Wire.strings(node.get("partition_columns")),
     Wire.stringMap(node.get("properties")),
     node.get("use_v2").asBoolean,
+    Wire.strings(node.get("pushdowns")).toSet,
     options
   )(session, node.get("timeline").asText)
 

@@ -10,14 +10,20 @@ object ScanMetrics {
     new BytesSelected,
     new FilesSkippedByPartition,
     new FilesSkippedByStatistics,
+    new FilesSkippedByLimit,
+    new FilesSkippedByTopN,
+    new FilesSkippedByRuntimeFilter,
     new PlanningTime
   )
 
   def of(plan: ScanPlan): Array[CustomTaskMetric] = Array(
     value("filesSelected", plan.files),
     value("bytesSelected", plan.bytes),
-    value("filesSkippedByPartition", plan.skippedByPartition),
-    value("filesSkippedByStatistics", plan.skippedByStatistics),
+    value("filesSkippedByPartition", plan.skippedBy("partition")),
+    value("filesSkippedByStatistics", plan.skippedBy("partition statistics", "column statistics", "footer")),
+    value("filesSkippedByLimit", plan.skippedBy("limit")),
+    value("filesSkippedByTopN", plan.skippedBy("top n")),
+    value("filesSkippedByRuntimeFilter", plan.skippedBy("runtime filter")),
     value("planningTime", plan.planningMillis)
   )
 
@@ -50,6 +56,24 @@ class FilesSkippedByStatistics extends CustomSumMetric {
   override def name(): String = "filesSkippedByStatistics"
 
   override def description(): String = "files skipped by statistics"
+}
+
+class FilesSkippedByLimit extends CustomSumMetric {
+  override def name(): String = "filesSkippedByLimit"
+
+  override def description(): String = "files skipped by limit"
+}
+
+class FilesSkippedByTopN extends CustomSumMetric {
+  override def name(): String = "filesSkippedByTopN"
+
+  override def description(): String = "files skipped by top n"
+}
+
+class FilesSkippedByRuntimeFilter extends CustomSumMetric {
+  override def name(): String = "filesSkippedByRuntimeFilter"
+
+  override def description(): String = "files skipped by runtime filter"
 }
 
 class PlanningTime extends CustomSumMetric {

@@ -35,19 +35,23 @@ object SliceTask {
 case class ScanPlan(
     tasks: Seq[SliceTask],
     rows: Option[Long],
+    estimatedRows: Option[Long],
     bytes: Long,
     files: Long,
-    skippedByPartition: Long,
-    skippedByStatistics: Long,
+    skipped: Map[String, Long],
     planningMillis: Long
 ) {
+
+  /** Slices skipped for one of the reasons. */
+  def skippedBy(reasons: String*): Long = reasons.map(skipped.getOrElse(_, 0L)).sum
+
   def projections: Seq[FileProjection] = tasks.flatMap(_.projection).distinct
 
   def constantColumns: Set[String] = tasks.flatMap(_.constants).distinct.flatMap(_.columns).toSet
 }
 
 object ScanPlan {
-  val empty: ScanPlan = ScanPlan(Nil, Some(0L), 0L, 0L, 0L, 0L, 0L)
+  val empty: ScanPlan = ScanPlan(Nil, Some(0L), Some(0L), 0L, 0L, Map.empty, 0L)
 
   def fromWire(node: JsonNode): ScanPlan = {
     val contexts = node.get("contexts").elements().asScala.map(Wire.text).toVector
@@ -56,10 +60,10 @@ object ScanPlan {
     ScanPlan(
       node.get("tasks").elements().asScala.map(task(_, contexts, projections, constants)).toVector,
       Wire.optionalLong(node.get("rows")),
+      Wire.optionalLong(node.get("estimated_rows")),
       node.get("bytes").asLong,
       node.get("files").asLong,
-      node.get("skipped_by_partition").asLong,
-      node.get("skipped_by_statistics").asLong,
+      node.get("skipped").fields().asScala.map(entry => entry.getKey -> entry.getValue.asLong).toMap,
       node.get("planning_ms").asLong
     )
   }

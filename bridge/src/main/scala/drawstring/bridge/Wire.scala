@@ -42,5 +42,17 @@ object Wire {
     target
   }
 
-  def optionalLong(node: JsonNode): Option[Long] = if (node.isIntegralNumber) Some(node.asLong) else None
+  def putStrings(target: ObjectNode, name: String, values: Seq[String]): ObjectNode = {
+    val array = target.putArray(name)
+    values.foreach(value => array.add(value))
+    target
+  }
+
+  def putAll(target: ObjectNode, name: String, values: Seq[JsonNode]): ObjectNode = {
+    val array = target.putArray(name)
+    values.foreach(value => array.add(value))
+    target
+  }
+
+  def optionalLong(node: JsonNode): Option[Long] = if (node != null && node.isIntegralNumber) Some(node.asLong) else None
 }

@@ -1,0 +1,51 @@
+package drawstring.bridge
+
+import scala.collection.JavaConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.connector.read.LocalScan
+import org.apache.spark.sql.types._
+
+/** An aggregation that metadata answered: rows, and no file to be read. */
+class HoodieLocalScan(table: LoadedTable, request: ScanRequest, schema: StructType, answer: JsonNode) extends LocalScan {
+
+  override def readSchema(): StructType = schema
+
+  override def rows(): Array[InternalRow] = answer.elements().asScala.map { row =>
+    InternalRow.fromSeq(schema.fields.toSeq.zipWithIndex.map { case (field, at) => Values.fromWire(row.get(at), field.dataType) })
+  }.toArray
+
+  override def description(): String =
+    s"hudi ${table.path} answered by metadata: ${schema.catalogString}"
+
+  private def identity = (table.path, table.snapshot, request)
+
+  override def equals(other: Any): Boolean = other match {
+    case that: HoodieLocalScan => identity == that.identity
+    case _ => false
+  }
+
+  override def hashCode(): Int = identity.hashCode()
+}
+
+object HoodieLocalScan {
+
+  /** The columns of an aggregation's rows, groups first. None where a column is not found. */
+  def schema(table: StructType, aggregation: PushedAggregation): Option[StructType] = {
+    val groups = aggregation.groupBy.map(name => typeOf(Seq(name), table).map(StructField(name, _)))
+    val values = aggregation.aggregates.map { aggregate =>
+      val found = if (aggregate.function == "count") Some(LongType) else aggregate.column.flatMap(typeOf(_, table))
+      found.map(StructField((aggregate.function +: aggregate.column.getOrElse(Nil)).mkString("_"), _))
+    }
+    val fields = groups ++ values
+    if (fields.forall(_.isDefined)) Some(StructType(fields.flatten)) else None
+  }
+
+  private def typeOf(path: Seq[String], struct: StructType): Option[DataType] =
+    struct.fields.find(_.name == path.head).map(_.dataType).flatMap {
+      case inner: StructType if path.tail.nonEmpty => typeOf(path.tail, inner)
+      case found if path.tail.isEmpty => Some(found)
+      case _ => None
+    }
+}

@@ -1,0 +1,72 @@
+package drawstring.bridge
+
+import java.util
+import java.util.{Optional, OptionalLong}
+
+import scala.collection.JavaConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+import org.apache.spark.sql.connector.expressions.{Expressions, NamedReference}
+import org.apache.spark.sql.connector.read.Statistics
+import org.apache.spark.sql.connector.read.colstats.ColumnStatistics
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.DataType
+
+/** What is known of the rows that a scan selects and of the columns that it reads. */
+class ScanStatistics(scan: HoodieScan) extends Statistics {
+
+  override def sizeInBytes(): OptionalLong = OptionalLong.of(estimatedBytes)
+
+  override def numRows(): OptionalLong =
+    scan.shown.rows.orElse(scan.shown.estimatedRows).map(OptionalLong.of).getOrElse(OptionalLong.empty())
+
+  override lazy val columnStats: util.Map[NamedReference, ColumnStatistics] =
+    if (ScanStatistics.wanted && !scan.isStream && scan.table.pushes("column-statistics")) ScanStatistics.of(scan) else util.Collections.emptyMap()
+
+  /** Bytes of the selected files, cut to the share of the columns read; zero only when nothing is selected. */
+  private def estimatedBytes: Long =
+    if (scan.shown.tasks.isEmpty) 0L
+    else {
+      val share = (scan.readSchema().defaultSize + 8.0) / (scan.table.schema.defaultSize + 8.0)
+      math.max(1L, (scan.shown.bytes * math.min(1.0, share)).toLong)
+    }
+}
+
+object ScanStatistics {
+
+  /** Only the cost-based optimiser looks at columns, and looking them up costs something. */
+  private def wanted: Boolean = SQLConf.get.cboEnabled || SQLConf.get.planStatsEnabled
+
+  private def of(scan: HoodieScan): util.Map[NamedReference, ColumnStatistics] = {
+    val names = scan.readSchema().fieldNames.filter(scan.table.schema.fieldNames.contains)
+    val found = scan.table.summariseColumns(scan.request.copy(columns = Some(names.toSeq)))
+    found.elements().asScala.map { node =>
+      val name = node.get("column").asText
+      val reference: NamedReference = Expressions.column(s"`${name.replace("`", "``")}`")
+      reference -> (new WireColumnStatistics(node, scan.readSchema()(name).dataType): ColumnStatistics)
+    }.toMap.asJava
+  }
+}
+
+class WireColumnStatistics(node: JsonNode, dataType: DataType) extends ColumnStatistics {
+  override def min(): Optional[Object] = value("lower")
+
+  override def max(): Optional[Object] = value("upper")
+
+  override def nullCount(): OptionalLong = number("nulls")
+
+  override def distinctCount(): OptionalLong = number("distinct")
+
+  override def avgLen(): OptionalLong = OptionalLong.of(dataType.defaultSize.toLong)
+
+  override def maxLen(): OptionalLong = OptionalLong.of(dataType.defaultSize.toLong)
+
+  private def value(name: String): Optional[Object] = dataType match {
+    // Spark keeps no bounds of texts.
+    case _: org.apache.spark.sql.types.StringType => Optional.empty()
+    case _ => Optional.ofNullable(Values.fromWire(node.get(name), dataType).asInstanceOf[Object])
+  }
+
+  private def number(name: String): OptionalLong =
+    Wire.optionalLong(node.get(name)).map(OptionalLong.of).getOrElse(OptionalLong.empty())
+}

@@ -1,0 +1,210 @@
+"""Push-downs through Spark: the plan, the rows, and the same rows with the push-down switched off."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests import small_tables
+from tests.integration.plans import USE_V2, plan_of, scan_metrics
+
+SWITCH = "hoodie.datasource.read.pushdown."
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("ts", pa.int64()),
+        ("p", pa.string()),
+        ("n", pa.int32()),
+        ("x", pa.float64()),
+        ("s", pa.string()),
+        ("d", pa.date32()),
+        ("m", pa.decimal128(9, 2)),
+        ("t", pa.timestamp("us", tz="UTC")),
+        ("st", pa.struct([("y", pa.int64())])),
+    ]
+)
+
+
+def rows(k):
+    """Ten rows; those of file 9 hold nothing but nulls, every seventh n is null."""
+    moment = dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc)
+    for i in range(10 * k, 10 * k + 10):
+        empty = k == 9
+        yield {
+            "id": i,
+            "ts": 10,
+            "p": "ab"[k % 2],
+            "n": None if empty or i % 7 == 0 else i,
+            "x": None if empty else i / 4 + 1,
+            "s": None if empty else f"text {i:03d}",
+            "d": None if empty else dt.date(2024, 1, 1) + dt.timedelta(i),
+            "m": None if empty else Decimal(i).scaleb(-2),
+            "t": None if empty else moment + dt.timedelta(hours=i),
+            "st": {"y": None if empty else -i},
+        }
+
+
+def groups(with_logs=()):
+    for k in range(10):
+        table = pa.Table.from_pylist(list(rows(k)), schema=SCHEMA)
+        changed = table.slice(3, 1).set_column(3, "n", pa.array([1000 + k], pa.int32()))
+        yield small_tables.Group("ab"[k % 2], table, changed if k in with_logs else None)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """The same rows copy-on-write, and merge-on-read with logs in some and in all file groups."""
+    folder = tmp_path_factory.mktemp("pushdowns")
+    return {
+        "cow": small_tables.make(folder / "cow", list(groups())),
+        "some": small_tables.make(folder / "some", list(groups({2, 5}))),
+        "all": small_tables.make(folder / "all", list(groups(set(range(10))))),
+    }
+
+
+@pytest.fixture
+def view(spark, tables):
+    """A temporary view of a table, with some push-downs off."""
+
+    def make(kind, *off):
+        switches = {f"{SWITCH}{name}": "false" for name in off}
+        frame = spark.read.format("hudi").options(**{USE_V2: "true", **switches}).load(tables[kind])
+        frame.createOrReplaceTempView("t")
+
+    return make
+
+
+def answers(frame):
+    return [tuple(row) for row in frame.collect()]
+
+
+AGGREGATES = {
+    "SELECT count(*), count(n), min(n), max(n), min(d), max(d), min(m), max(m), min(t), max(t) FROM t": {
+        "cow"
+    },
+    "SELECT count(*) FROM t WHERE p = 'a'": {"cow"},
+    "SELECT p, count(*), max(id) AS top FROM t GROUP BY p": {"cow"},
+    "SELECT max(id) - min(id) + count(*) FROM t WHERE p = 'b'": {"cow"},
+    "SELECT min(p), max(p), count(p) FROM t": {"cow"},
+    "SELECT count(st.y), max(st.y) FROM t": {"cow"},
+    "SELECT count(*) FROM t WHERE p = 'nowhere'": {"cow", "some", "all"},
+    "SELECT p, count(*) FROM t WHERE p = 'nowhere' GROUP BY p": {"cow", "some", "all"},
+    "SELECT max(x) FROM t": set(),
+    "SELECT max(s) FROM t": set(),
+    "SELECT count(*) FROM t WHERE n > 5": set(),
+    "SELECT count(DISTINCT n) FROM t": set(),
+    "SELECT sum(id) FROM t": set(),
+    "SELECT s, count(*) FROM t GROUP BY s": set(),
+}
+
+
+@pytest.mark.parametrize("kind", ["cow", "some", "all"])
+def test_aggregates_are_answered_by_metadata_or_not_at_all(spark, view, kind):
+    for query, answered in AGGREGATES.items():
+        view(kind)
+        pushed = spark.sql(query)
+        assert ("LocalTableScan" in plan_of(pushed)) == (kind in answered), query
+        found = answers(pushed)
+        view(kind, "aggregates")
+        plain = spark.sql(query)
+        assert "BatchScan" in plan_of(plain)
+        assert sorted(found, key=repr) == sorted(answers(plain), key=repr), query
+
+
+def test_aggregates_are_answered_where_the_files_are_gone(spark, tables, tmp_path):
+    path = shutil.copytree(tables["cow"], tmp_path / "gone")
+    frame = spark.read.format("hudi").option(USE_V2, "true").load(str(path))
+    for file in Path(path).rglob("*.parquet"):
+        file.write_bytes(b"")
+    assert frame.count() == 100
+    assert sorted(answers(frame.groupBy("p").count())) == [("a", 50), ("b", 50)]
+
+
+def test_a_limit_reads_as_few_files_as_hold_the_rows(spark, view):
+    for kind, skipped in (("cow", 7), ("some", 7), ("all", 0)):
+        view(kind)
+        frame = spark.table("t").select("id").limit(25)
+        found = [row.id for row in frame.collect()]
+        assert len(set(found)) == len(found) == 25
+        assert scan_metrics(frame)["filesSkippedByLimit"] == skipped
+    view("cow", "limit")
+    frame = spark.table("t").select("id").limit(25)
+    assert len(frame.collect()) == 25
+    assert scan_metrics(frame)["filesSkippedByLimit"] == 0
+
+
+def test_a_limit_with_an_offset_and_a_partition_filter(spark, view):
+    view("cow")
+    frame = spark.sql("SELECT id FROM t WHERE p = 'a' LIMIT 5 OFFSET 10")
+    assert len(frame.collect()) == 5
+    metrics = scan_metrics(frame)
+    assert (metrics["filesSkippedByPartition"], metrics["filesSkippedByLimit"]) == (5, 3)
+    filtered = spark.sql("SELECT id FROM t WHERE n % 2 = 0 LIMIT 5")
+    assert len(filtered.collect()) == 5
+    assert scan_metrics(filtered)["filesSkippedByLimit"] == 0
+
+
+ORDERS = {
+    "id": 8,
+    "id DESC": 8,
+    "n ASC NULLS FIRST": 0,
+    "n ASC NULLS LAST, id": 7,
+    "n DESC NULLS LAST": 8,
+    "d DESC": 8,
+    "m": 0,
+    "s DESC NULLS LAST": 8,
+    "x DESC NULLS LAST": 1,
+    "st.y": 0,
+}
+
+
+def test_a_top_n_is_that_of_a_plain_read(spark, view):
+    for order, skipped in ORDERS.items():
+        query = f"SELECT id, n, x, s FROM t ORDER BY {order}, id LIMIT 12"
+        for kind in ("cow", "some", "all"):
+            view(kind)
+            pushed = spark.sql(query)
+            found = answers(pushed)
+            metrics = scan_metrics(pushed)
+            view(kind, "topn", "limit")
+            assert found == answers(spark.sql(query)), (kind, order)
+            if kind == "cow":
+                assert metrics["filesSkippedByTopN"] >= skipped, order
+
+
+def test_the_keys_of_a_join_leave_files_out(spark, view):
+    view("cow")
+    spark.range(100).selectExpr("id AS k", "id % 50 AS label").createOrReplaceTempView("dim")
+    query = "SELECT t.id FROM t JOIN dim ON t.id = dim.k WHERE dim.label = 13"
+    frame = spark.sql(query)
+    assert sorted(answers(frame)) == [(13,), (63,)]
+    text = frame._jdf.queryExecution().executedPlan().toString()
+    assert "dynamicpruning" in text.lower()
+    view("cow", "runtime-filters")
+    assert sorted(answers(spark.sql(query))) == [(13,), (63,)]
+
+
+def test_statistics_of_the_selected_slices_reach_the_optimiser(spark, view, settings):
+    settings("spark.sql.cbo.enabled", "true")
+    view("cow")
+    relation = spark.sql("SELECT id, n FROM t WHERE p = 'a'")._jdf.queryExecution().optimizedPlan()
+    stats = relation.stats()
+    assert _number(stats.rowCount()) == 50
+    found = {entry._1().name(): entry._2() for entry in _entries(stats.attributeStats())}
+    assert (found["id"].min().get(), found["id"].max().get()) == (0, 89)
+    assert (_number(found["n"].nullCount()), _number(found["id"].distinctCount())) == (8, 50)
+
+
+def _number(option):
+    return int(str(option.get()))
+
+
+def _entries(scala_map):
+    iterator = scala_map.iterator()
+    while iterator.hasNext():
+        yield iterator.next()
