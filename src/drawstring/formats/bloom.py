@@ -11,7 +11,6 @@ import math
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -83,18 +82,15 @@ class BloomFilter:
             rows.append(row)
         return cls(hashes, size, tuple(rows))
 
-    @cached_property
-    def _bits(self) -> list[Mask]:
-        return [np.unpackbits(row, bitorder="little").astype(bool) for row in self.rows]
-
     def might_contain(self, keys: pa.Array) -> Mask:
         """Tell which keys the file may hold; the others it does not."""
         found = np.zeros(len(keys), dtype=bool)
         for rows, words in _hashed(keys):
             alive = [np.ones(len(rows), dtype=bool) for _ in self.rows]
             for positions in words.positions(self.hashes, self.size):
-                for bits, there in zip(self._bits, alive, strict=True):
-                    there &= bits[positions]
+                byte, bit = positions >> 3, (positions & 7).astype(np.uint8)
+                for row, there in zip(self.rows, alive, strict=True):
+                    there &= (row[byte] >> bit & 1).astype(bool)
             found[rows] = np.logical_or.reduce(alive) if alive else False
         return found
 
