@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.peers import writes
 from benchmarks.peers.engines import ENGINES, QUESTIONS
 
 HUDI_ENGINES = ("hudi read-optimised", "hudi", "drawstring read-optimised", "drawstring")
@@ -31,9 +32,14 @@ def main() -> int:
     parser.add_argument("--table", type=Path, help="an existing table of Apache Hudi's to read instead")
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--engines", nargs="*", default=[*HUDI_ENGINES, "iceberg", "delta", "paimon"])
+    parser.add_argument("--writes", action="store_true", help="measure writes instead of reads")
     parser.add_argument("--turns", type=int, default=3, help="processes per engine and question")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
+    if arguments.writes:
+        chosen = [name for name in writes.ENGINES_ASKED if name in (*arguments.engines, "parquet")]
+        print(writes.report(arguments.folder, arguments.rows, chosen))
+        return 0
     places = {name: _place(arguments, name) for name in arguments.engines}
     figures = _medians([_turn(places, arguments.rows) for _ in range(arguments.turns)])
     print(_report(figures))

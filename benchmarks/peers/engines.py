@@ -97,7 +97,7 @@ _HUDI_CONF = {
 _HUDI = (maven_jars.HUDI_COORDINATES.format(version="1.2.0"),)
 _READ_OPTIMISED = {"hoodie.datasource.query.type": "read_optimized"}
 
-_COLUMNS = (
+COLUMNS = (
     "id bigint, p string, ts bigint, name string, city string, amount double, price decimal(10,2), "
     "quantity int, event_time timestamp, note string"
 )
@@ -118,7 +118,7 @@ ENGINES = {
                 "spark.sql.catalog.bench.type": "hadoop",
                 "spark.sql.catalog.bench.warehouse": "{warehouse}/iceberg",
             },
-            create=f"create table {{table}} ({_COLUMNS}) using iceberg partitioned by (p) "
+            create=f"create table {{table}} ({COLUMNS}) using iceberg partitioned by (p) "
             "tblproperties ('format-version'='2', 'write.merge.mode'='merge-on-read')",
         ),
         Engine(
@@ -129,7 +129,7 @@ ENGINES = {
                 "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
                 "spark.sql.warehouse.dir": "{warehouse}/delta-warehouse",
             },
-            create=f"create table {{table}} ({_COLUMNS}) using delta partitioned by (p) location '{{place}}'",
+            create=f"create table {{table}} ({COLUMNS}) using delta partitioned by (p) location '{{place}}'",
         ),
         Engine(
             "paimon",
@@ -139,7 +139,7 @@ ENGINES = {
                 "spark.sql.catalog.bench": "org.apache.paimon.spark.SparkCatalog",
                 "spark.sql.catalog.bench.warehouse": "{warehouse}/paimon",
             },
-            create=f"create table {{table}} ({_COLUMNS}) partitioned by (p) "
+            create=f"create table {{table}} ({COLUMNS}) partitioned by (p) "
             "tblproperties ('primary-key'='id,p', 'bucket'='2')",
         ),
     )
