@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from typing import Any
 
@@ -285,7 +285,7 @@ class Table:
         self._check_incremental("changes")
         lower = self._begin(self.options.begin if begin is None else begin)
         upper = self._instant(self.options.end if end is None else end, END.key)
-        return Changelog(self.state(), read_task, lower, upper, net)
+        return Changelog(replace(self.state(), data_skipping=False), read_task, lower, upper, net)
 
     def change_data(self, begin: Moment | None = None, end: Moment | None = None) -> ChangeData:
         """The change data that Hudi's CDC query returns: op, ts_ms, before and after (rows as JSON).
@@ -374,7 +374,9 @@ class Table:
         return writes_to_roll_back(self.storage, instant)
 
     def asked(self) -> ScanSource:
-        """What the options ask for: a snapshot, or a range of commits."""
+        """What the options ask for: a snapshot, a range of commits, or what they changed."""
+        if self.options.changelog:
+            return self.changes(self.options.begin or EARLIEST)
         return self.incremental() if self.options.query_type == INCREMENTAL else self.snapshot()
 
     def inspect(self, as_of: Moment | None = None) -> TableReport:

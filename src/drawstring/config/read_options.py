@@ -52,6 +52,15 @@ END = Option(
     "Incremental reads return what was committed up to and including this; the newest commit by default.",
     aliases=("hoodie.datasource.read.end.instant.time",),
 )
+CHANGELOG = Option(
+    "hoodie.datasource.read.changelog",
+    boolean,
+    False,
+    "Read what commits changed instead of rows: the table's columns and _rowkind (+I, -U, +U, -D), from "
+    "hoodie.datasource.read.begin.instanttime, by default the first commit, to …end.instanttime.",
+    aliases=("read.changelog",),
+    allowed=("true", "false"),
+)
 USE_DSV2 = Option(
     "hoodie.datasource.read.use.dsv2",
     boolean,
@@ -169,6 +178,7 @@ ALL: tuple[Option[Any], ...] = (
     AS_OF,
     BEGIN,
     END,
+    CHANGELOG,
     USE_DSV2,
     SCHEMA_ON_READ,
     METADATA_ENABLE,
@@ -213,6 +223,7 @@ class ReadOptions:
     as_of: str | None = None
     begin: str | None = None
     end: str | None = None
+    changelog: bool = False
     use_dsv2: bool = False
     schema_on_read: bool = False
     use_metadata_table: bool = True
@@ -246,6 +257,7 @@ class ReadOptions:
             as_of=AS_OF.find(*layers),
             begin=BEGIN.find(*layers),
             end=END.find(*layers),
+            changelog=CHANGELOG.find(*layers),
             use_dsv2=USE_DSV2.find(*layers),
             schema_on_read=SCHEMA_ON_READ.find(*layers),
             use_metadata_table=METADATA_ENABLE.find(*layers),
@@ -264,6 +276,14 @@ class ReadOptions:
         return options
 
     def _check(self) -> None:
+        if self.changelog and (self.as_of is not None or self.incremental_format == "cdc"):
+            other = AS_OF.key if self.as_of is not None else INCREMENTAL_FORMAT.key
+            raise InvalidOption(
+                f"{CHANGELOG.key} and {other} ask for different things; leave one of them out.",
+                condition="CONTRADICTING_OPTIONS",
+                key=CHANGELOG.key,
+                other=other,
+            )
         if self.query_type == INCREMENTAL and self.begin is None:
             raise InvalidOption(
                 f"An incremental read needs {BEGIN.key}: the instant after which changes are returned "

@@ -54,6 +54,14 @@ class ColumnMapping:
 
 
 @dataclass(frozen=True)
+class ChangeSpec:
+    """A file group before and after a commit; None for a side on which it has no rows."""
+
+    before: ReadTask | None = None
+    after: ReadTask | None = None
+
+
+@dataclass(frozen=True)
 class ReadTask:
     """One file slice to read, with everything a reader needs that is not in the files.
 
@@ -66,6 +74,8 @@ class ReadTask:
       files hold, which may be nothing (dropped columns).
     - `mappings`: schema-on-read column mappings by file path (base or log file), or by `path@instant` for logs
       whose blocks have several writers; absent where a file has the schema that is read. See `mapping_for`.
+    - `change`: None, or what to compare: the task then reads rows that have changed, with their kind. `slice` is
+      the newer of the two, and `keep_commit_times` the commit.
     - `file_schema_known_equal`: planning knows that the base file needs no conversion to the table schema.
     """
 
@@ -80,6 +90,7 @@ class ReadTask:
     mappings: Mapping[str, tuple[ColumnMapping, ...]] = field(default_factory=dict)
     file_schema_known_equal: bool = False
     row_count: int | None = None
+    change: ChangeSpec | None = None
 
     def counts_block(self, instant: str) -> bool:
         """Whether log blocks written by `instant` are to be read."""

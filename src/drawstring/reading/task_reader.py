@@ -18,8 +18,10 @@ from drawstring.model.file_group import BaseFile
 from drawstring.model.read_task import ReadTask
 from drawstring.predicates.arrow_filter import filter_batch
 from drawstring.predicates.ast import Predicate, columns_of
+from drawstring.reading.changes import COMPARED, read_changes
 from drawstring.schema.meta_columns import COMMIT_TIME
 from drawstring.schema.projection import plan_projection
+from drawstring.schema.row_kinds import ROW_KIND
 from drawstring.storage.base import Storage
 
 
@@ -45,11 +47,36 @@ def read_task(
     Raises:
         CorruptTable: a file is missing or damaged; the error names file, partition and instant.
     """
+    if task.change is not None:
+        yield from _changes(task, storage, table_schema, columns, predicate)
+        return
     # One column at least: batches without any do not survive every step with their number of rows.
     needed = _needed(task, table_schema, columns, predicate) or table_schema.names[:1]
     requested = pa.schema([table_schema.field(name) for name in needed])
     for batch in _rows(task, storage, table_schema, requested, batch_rows):
         kept = _kept(_with_partition_values(batch, task), task, predicate)
+        if kept.num_rows:
+            yield kept.select(list(columns))
+
+
+def _changes(
+    task: ReadTask,
+    storage: Storage,
+    table_schema: pa.Schema,
+    columns: Sequence[str],
+    predicate: Predicate | None,
+) -> Iterator[pa.RecordBatch]:
+    assert task.change is not None
+    stored = pa.schema([field for field in table_schema if field.name != ROW_KIND])
+    wanted = _needed(replace(task, keep_commit_times=None), table_schema, columns, predicate)
+    names = [name for name in dict.fromkeys([*wanted, *COMPARED]) if name != ROW_KIND]
+    found = read_changes(
+        task.change,
+        lambda each, some: read_task(each, storage=storage, table_schema=stored, columns=some),
+        schema=pa.schema([stored.field(name) for name in names]),
+    )
+    for batch in found.to_batches():
+        kept = batch if predicate is None else filter_batch(batch, predicate)
         if kept.num_rows:
             yield kept.select(list(columns))
 

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 from drawstring.errors import InvalidInput, InvalidOption
-from drawstring.planning.changes.compare import ROW_KIND, net_changes
+from drawstring.planning.changes.net import net_changes
+from drawstring.schema.row_kinds import ROW_KIND
 from tests.unit.planning.test_reads import T1, T2, T3, TableBuilder
 
 

@@ -16,11 +16,11 @@ from drawstring.model.commit_metadata import CommitMetadata, WriteStat
 from drawstring.model.file_group import FileGroupId
 from drawstring.model.instant import Instant
 from drawstring.planning.changes.changelog import Changelog, touched_groups
-from drawstring.planning.changes.compare import ROW_KIND
 from drawstring.planning.snapshot import ReadFunction
 from drawstring.planning.table_state import TableState
 from drawstring.schema.json_text import AVRO, PLAIN, json_rows
 from drawstring.schema.meta_columns import RECORD_KEY
+from drawstring.schema.row_kinds import ROW_KIND
 
 BOTH, BEFORE_ONLY, KEYS_ONLY = "DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY"
 SCHEMA = pa.schema([(name, pa.string()) for name in ("op", "ts_ms", "before", "after")])
@@ -75,7 +75,8 @@ class ChangeData:
 
     def _computed(self, group: FileGroupId, instant: Instant) -> pa.Table:
         """Images taken from the data files."""
-        taken, added = (_keyed(rows) for rows in self._changelog.group_changes(group, instant, self._columns))
+        columns = self._changelog.schema.names
+        taken, added = map(_keyed, self._changelog.group_changes(group, instant, columns))
         old, new = taken.column("key").combine_chunks(), added.column("key").combine_chunks()
         gone = taken.filter(pc.invert(pc.is_in(old, value_set=new)))
         before = taken.column("image").take(pc.index_in(new, value_set=old))

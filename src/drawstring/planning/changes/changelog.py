@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from drawstring.errors import InvalidInput
 from drawstring.model.commit_metadata import SERVICE_OPERATIONS, CommitMetadata
-from drawstring.model.file_group import FileGroupId
+from drawstring.model.file_group import FileGroupId, FileSlice
 from drawstring.model.instant import Instant
-from drawstring.model.read_task import ReadTask
-from drawstring.planning.changes.compare import ROW_KIND, changed_rows, net_changes
+from drawstring.model.read_task import ChangeSpec, ReadTask
+from drawstring.planning.changes.net import net_changes
 from drawstring.planning.changes.past import PastSlices
 from drawstring.planning.incremental import writes_in_range
+from drawstring.planning.scan import Scan
 from drawstring.planning.snapshot import ReadFunction
 from drawstring.planning.table_schemas import TableSchemas
 from drawstring.planning.table_state import TableState
-from drawstring.schema.meta_columns import COMMIT_SEQNO, COMMIT_TIME, PARTITION_PATH, RECORD_KEY
+from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY
+from drawstring.schema.row_kinds import BEFORE, DELETE, ROW_KIND
 
-_COMPARED = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH)
+_IDENTITY = (PARTITION_PATH, RECORD_KEY)
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,9 @@ class Changelog:
     3. Only file groups that the commits touched are read, as they were before and after. Table services change
        nothing. A replaced file group is deleted row by row.
     4. With `net`, each row appears with its outcome over the whole range only.
+
+    A scan of it reads every step, in any order. Invariant: `state` does not skip files by statistics, which tell of
+    rows after a commit only.
     """
 
     state: TableState
@@ -60,14 +67,11 @@ class Changelog:
     def to_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Read, one commit at a time; net changes are known at the end only."""
         requested = self._requested(columns)
-        needed = [name for name in requested.names if name != ROW_KIND]
-        needed = list(dict.fromkeys([*needed, *_COMPARED]))
-        tables = self._changes(needed)
+        needed = list(dict.fromkeys([*requested.names, *_IDENTITY, ROW_KIND]))
+        tables = self._steps(needed)
         if self.net:
             found = list(tables)
-            tables = iter(
-                [net_changes(pa.concat_tables(found), (PARTITION_PATH, RECORD_KEY))] if found else []
-            )
+            tables = iter([net_changes(pa.concat_tables(found), _IDENTITY)] if found else [])
         for table in tables:
             yield from table.select(requested.names).cast(requested).to_batches()
 
@@ -83,7 +87,43 @@ class Changelog:
             )
         return pa.schema([self.schema.field(name) for name in names])
 
-    def _changes(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def scan(self) -> Scan:
+        """Start a scan of every step, to be refined."""
+        return Scan(self)
+
+    @property
+    def reads_newest(self) -> bool:
+        """Changes are read from slices of the past."""
+        return False
+
+    @property
+    def snapshot_id(self) -> str:
+        """Names what is seen."""
+        return f"{self.state.timeline.fingerprint}:changes:{self.begin}..{self.end or ''}"
+
+    def partitions(self) -> Sequence[str]:
+        """Partitions that the commits touched."""
+        return sorted(self._tasks)
+
+    def slices(self, partition: str) -> list[FileSlice]:
+        """The newer slice of each comparison."""
+        return [task.slice for task in self.tasks(partition)]
+
+    def tasks(self, partition: str) -> list[ReadTask]:
+        """The comparisons of one partition."""
+        return self._tasks.get(partition, [])
+
+    @cached_property
+    def _tasks(self) -> dict[str, list[ReadTask]]:
+        found: dict[str, list[ReadTask]] = defaultdict(list)
+        for instant, metadata in self.writes:
+            for group in touched_groups(metadata):
+                task = self._task(group, instant)
+                if task is not None:
+                    found[group.partition_path].append(task)
+        return dict(found)
+
+    def _steps(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         for instant, metadata in self.writes:
             found = [self.group_changes(group, instant, columns) for group in touched_groups(metadata)]
             yield from (taken for taken, _ in found)
@@ -112,23 +152,33 @@ class Changelog:
     def group_changes(
         self, group: FileGroupId, instant: Instant, columns: Sequence[str]
     ) -> tuple[pa.Table, pa.Table]:
-        """What a commit took back of one group, and what it put there."""
+        """What a commit took back of one group, and what it put there; `_rowkind` is among the columns."""
+        rows = self._rows(self._task(group, instant), columns)
+        taken = pc.is_in(rows.column(ROW_KIND), value_set=pa.array([BEFORE, DELETE]))
+        return rows.filter(taken), rows.filter(pc.invert(taken))
+
+    def _task(self, group: FileGroupId, instant: Instant) -> ReadTask | None:
+        """The comparison of a group before and after a commit; None where it has rows on neither side."""
         before = self._past.task(group, until=_time(instant), inclusive=False)
         after = self._past.task(group, until=_time(instant), inclusive=True)
-        return changed_rows(self._rows(before, columns), self._rows(after, columns))
+        newer = after or before
+        if newer is None:
+            return None
+        commit = frozenset({instant.requested_time})
+        return ReadTask(newer.slice, keep_commit_times=commit, change=ChangeSpec(before, after))
 
     def rows_after(self, group: FileGroupId, instant: Instant, columns: Sequence[str]) -> pa.Table:
         """The rows of a group as a commit left them."""
         return self._rows(self._past.task(group, until=_time(instant), inclusive=True), columns)
 
     def _rows(self, task: ReadTask | None, columns: Sequence[str]) -> pa.Table:
-        schema = pa.schema([self._schemas.table_schema.field(name) for name in columns])
+        schema = pa.schema([self.schema.field(name) for name in columns])
         if task is None:
             return schema.empty_table()
         batches = self.read(
             task,
             storage=self.state.storage,
-            table_schema=self._schemas.table_schema,
+            table_schema=self.schema if task.change is not None else self._schemas.table_schema,
             columns=columns,
             predicate=None,
         )

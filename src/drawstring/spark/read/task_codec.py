@@ -14,7 +14,9 @@ from typing import Any
 
 from drawstring.model.read_task import ReadTask
 
-_PER_SLICE = frozenset({"slice", "partition_values", "mappings", "file_schema_known_equal", "row_count"})
+_PER_SLICE = frozenset(
+    {"slice", "partition_values", "mappings", "file_schema_known_equal", "row_count", "change"}
+)
 
 
 def context_to_wire(task: ReadTask) -> dict[str, Any]:
@@ -36,6 +38,7 @@ def task_to_wire(task: ReadTask) -> dict[str, Any]:
         "mappings": encode(task.mappings),
         "file_schema_known_equal": task.file_schema_known_equal,
         "row_count": task.row_count,
+        "change": encode(task.change),
     }
 
 

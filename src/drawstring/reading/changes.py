@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,18 +10,36 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from drawstring.model.read_task import ChangeSpec, ReadTask
 from drawstring.schema.meta_columns import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY
+from drawstring.schema.row_kinds import AFTER, BEFORE, DELETE, INSERT, with_kind
 
-ROW_KIND = "_rowkind"
-INSERT, BEFORE, AFTER, DELETE = "+I", "-U", "+U", "-D"
+COMPARED = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY)
+"""The columns by which rows are compared."""
+
 Mask = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
 
 
-def with_kind(rows: pa.Table, kind: str | pa.Array) -> pa.Table:
-    """The rows with a last column that tells their kind."""
-    kinds = pa.repeat(pa.scalar(kind), rows.num_rows) if isinstance(kind, str) else kind
-    return rows.append_column(pa.field(ROW_KIND, pa.string()), kinds)
+def read_changes(
+    change: ChangeSpec,
+    read: Callable[[ReadTask, Sequence[str]], Iterator[pa.RecordBatch]],
+    *,
+    schema: pa.Schema,
+) -> pa.Table:
+    """What changed between two sights of a file group, with the kind of each row; what was taken back comes first.
+
+    Args:
+        change: the group before and after.
+        read: reads some columns of one of the two.
+        schema: the rows' schema; columns that the comparison needs are among it.
+    """
+
+    def rows(task: ReadTask | None) -> pa.Table:
+        batches = read(task, schema.names) if task is not None else iter(())
+        return pa.Table.from_batches(batches, schema=schema)
+
+    return pa.concat_tables(changed_rows(rows(change.before), rows(change.after)))
 
 
 def changed_rows(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -58,38 +77,3 @@ def _same_version(rows: pa.Table, others: pa.Table, positions: Positions) -> Mas
         equal = pc.equal(rows.column(name), others.column(name).take(at))
         same &= np.asarray(equal.fill_null(False), dtype=bool)
     return same
-
-
-def net_changes(changes: pa.Table, identity: tuple[str, ...]) -> pa.Table:
-    """Of all changes of a row the outcome: at most one row before and one row after.
-
-    Args:
-        changes: in the order in which they happened.
-        identity: the columns that tell rows apart.
-    """
-    if not changes.num_rows:
-        return changes
-    ids = _ids(changes, identity)
-    order = np.argsort(ids, kind="stable")
-    starts = np.flatnonzero(np.diff(ids[order], prepend=-1))
-    first, last = order[starts], order[np.append(starts[1:], len(order)) - 1]
-    kinds = np.asarray(changes.column(ROW_KIND).to_numpy(zero_copy_only=False), dtype=str)
-    was = np.isin(kinds[first], [BEFORE, DELETE])
-    now = np.isin(kinds[last], [AFTER, INSERT])
-    outcomes = ((first[was & ~now], DELETE), (first[was & now], BEFORE), (last[was & now], AFTER))
-    parts = [_kept(changes, rows, kind) for rows, kind in (*outcomes, (last[~was & now], INSERT))]
-    return pa.concat_tables(parts)
-
-
-def _ids(changes: pa.Table, identity: tuple[str, ...]) -> npt.NDArray[np.int64]:
-    ids = np.zeros(changes.num_rows, dtype=np.int64)
-    for name in identity:
-        column = changes.column(name).combine_chunks().fill_null("")
-        encoded: Any = column.dictionary_encode()
-        ids = ids * (len(encoded.dictionary) + 1) + np.asarray(encoded.indices, dtype=np.int64)
-        _, ids = np.unique(ids, return_inverse=True)
-    return ids.astype(np.int64)
-
-
-def _kept(changes: pa.Table, rows: npt.NDArray[np.int64], kind: str) -> pa.Table:
-    return with_kind(changes.take(pa.array(np.sort(rows))).drop_columns([ROW_KIND]), kind)
