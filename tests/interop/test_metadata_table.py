@@ -16,12 +16,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.instant import Action
 from drawstring.storage.local import LocalStorage
 from drawstring.timeline.history import History
 from drawstring.view.listing import StorageListing
 from drawstring.view.metadata_table import MetadataTable, open_metadata_table
+from drawstring.write.commit_encoding import encode_inflight
+from drawstring.write.metadata_table.changes import change_of_commit
+from drawstring.write.metadata_table.definitions import indexed_columns
 from drawstring.write.metadata_table.services import archive_timeline, clean
+from drawstring.write.metadata_table.writer import MetadataTableWriter
 from drawstring.write.services.archive import ArchiveRetention, archive, plan_archive
 from tests.interop.engine import Action as EngineAction
 from tests.interop.engine import read, run, write
@@ -259,6 +264,47 @@ def test_hudi_extends_the_table(seen, name):
     assert ids(seen[f"{name}:after"]) == sorted({*KEPT[name], 1, 20})
     assert ids(seen[f"{name}:after filtered"]) == [20]
     check_in_step(Path(seen["folder"]) / name)
+
+
+@pytest.mark.parametrize("completed_here", [True, False])
+def test_hudi_rolls_back_what_a_crash_left_in_both_tables(tmp_path, completed_here):
+    path = tmp_path / "crashed"
+    table = build(path, partitioned=True, extra=(), table_type="COPY_ON_WRITE")
+    pending, timeline = table.next_time(), ".hoodie/timeline"
+    table.storage.create_if_absent(f"{timeline}/{pending}.commit.requested", b"")
+    table.storage.create_if_absent(f"{timeline}/{pending}.inflight", encode_inflight("UPSERT"))
+    name = "ffffffff-0000-0000-0000-000000000000-0"
+    marker = f".hoodie/.temp/{pending}/a/{name}_0-0-0_{pending}.parquet.marker.CREATE"
+    table.storage.write(marker, b"")
+    stat = table.base_file(pending, "a", [row(77, "a", 1)], file_id=name)
+    writer = MetadataTableWriter(table.storage, table.config, table.timeline)
+    columns = indexed_columns(table.storage, table.config, SCHEMA)
+    change = change_of_commit(table.storage, CommitMetadata("UPSERT", (stat,)), columns=columns)
+    steps = writer.prepare(change, pending).publication(table.next_time())
+    for file in steps.creates if completed_here else steps.creates[:-1]:
+        table.storage.create_if_absent(file.path, file.content)
+    more = {
+        "hoodie.datasource.write.partitionpath.field": "p",
+        "hoodie.datasource.write.reconcile.schema": "true",
+        "hoodie.write.set.null.for.missing.columns": "true",
+    }
+    found = run(
+        "hudi",
+        [
+            read("before", path, options=SKIPPING),
+            write(path, spark_rows(THEIRS), NARROW, options("crashed", **more), name="upsert"),
+            read("after", path, options=SKIPPING),
+        ],
+        tmp_path / "actions",
+    )
+    assert ids(found["before"]) == ALL
+    assert ids(found["after"]) == [*ALL, 20]
+    assert not table.storage.exists(stat.path)
+    check_in_step(path)
+    left = [
+        e.path for e in table.storage.list(".hoodie/metadata", recursive=True) if f"_{pending}.log" in e.path
+    ]
+    assert left == []
 
 
 def test_hudi_reads_and_extends_what_drawstring_archived_and_cleaned(tmp_path):

@@ -34,7 +34,7 @@ from drawstring.write.clock import newest_time, next_time, system_clock
 from drawstring.write.commit_encoding import encode_commit, encode_inflight
 from drawstring.write.compaction import CompactionLimits, compact_slice, select_slices
 from drawstring.write.compaction_plan import encode_compaction_plan
-from drawstring.write.metadata_table.changes import change_of_commit, located_by_reading
+from drawstring.write.metadata_table.changes import change_of_commit, located_by_reading, located_in_slices
 from drawstring.write.metadata_table.column_ranges import ColumnRange, ranges_of_batches
 from drawstring.write.metadata_table.compaction import is_due, prepare_compaction
 from drawstring.write.metadata_table.definitions import default_columns, indexed_columns
@@ -45,6 +45,7 @@ from drawstring.write.metadata_table.initialise import (
     settings_with,
 )
 from drawstring.write.metadata_table.layout import BLOOM_FILTERS, RECORD_INDEX
+from drawstring.write.metadata_table.records import KeyLocation
 from drawstring.write.metadata_table.writer import MetadataTableWriter
 from drawstring.write.staging import staged_path
 
@@ -102,12 +103,17 @@ class HandTable:
         """Make the metadata table with the default partitions and more."""
         config, partitions = self.config, (*default_partitions(self.config), *extra)
         columns = {name: self._full.field(name).type for name in default_columns(self.schema)}
+        located: list[KeyLocation] = []
+        if RECORD_INDEX in partitions and self.timeline.completed_writes:
+            tasks = drawstring.open_table(self.storage.root).snapshot().scan().plan().tasks
+            located = list(located_in_slices(self.storage, tasks, self._full))
         change = existing_files(
             self.storage,
             config,
             self.timeline,
             columns=columns,
             with_bloom_filters=BLOOM_FILTERS in partitions,
+            located=located,
         )
         steps = initialise(self.storage, config, change, partitions=partitions, newest_time=self.next_time())
         steps.carry_out(self.storage)
@@ -143,10 +149,16 @@ class HandTable:
         return pa.Table.from_pylist(full, schema=self._full)
 
     def base_file(
-        self, instant: str, partition: str, rows: Sequence[Row], *, previous: WriteStat | None = None
+        self,
+        instant: str,
+        partition: str,
+        rows: Sequence[Row],
+        *,
+        previous: WriteStat | None = None,
+        file_id: str | None = None,
     ) -> WriteStat:
         """Write a base file of a new file group, or the next one of the group of `previous`."""
-        file_id = previous.file_id if previous else f"{uuid.uuid4()}-0"
+        file_id = previous.file_id if previous else file_id or f"{uuid.uuid4()}-0"
         name = base_file_name(file_id, "0-0-0", instant)
         sink = pa.BufferOutputStream()
         # Bounds that hide NaN would make every reader skip rows.

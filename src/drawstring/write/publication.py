@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from drawstring.storage.base import Storage
+from drawstring.write.slots import Step
 
 
 @dataclass(frozen=True)
@@ -38,3 +39,13 @@ class Publication:
             storage.write(file.path, file.content)
         for path in self.removes:
             storage.delete(path, recursive=True)
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return the same as steps of a slot, so that whoever finishes the slot does it.
+
+        Raises `ValueError` for what replaces files: a slot's steps only create and delete.
+        """
+        if self.replaces or self.finally_replaces:
+            raise ValueError("files that are replaced cannot be steps of a slot")
+        created = (Step.create(file.path, file.content) for file in self.creates)
+        return (*created, *(Step.delete_tree(path) for path in self.removes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 
 from drawstring.model.commit_metadata import CommitMetadata, WriteStat
 from drawstring.model.file_names import parse_base_file
+from drawstring.model.read_task import ReadTask
+from drawstring.reading.task_reader import read_task
 from drawstring.schema.meta_columns import RECORD_KEY
 from drawstring.storage.base import Storage
 from drawstring.write.metadata_table.column_ranges import ColumnRange, ranges_of_base_file
@@ -163,6 +165,21 @@ def located_by_reading(storage: Storage, metadata: CommitMetadata) -> tuple[list
     for found in located:
         gone = _without(gone, found.keys)
     return [found for found in located if len(found.keys)], gone
+
+
+def located_in_slices(
+    storage: Storage, tasks: Iterable[ReadTask], table_schema: pa.Schema
+) -> Iterator[KeyLocation]:
+    """Yield the keys of slices as readers see them: what a new record index of an existing table holds.
+
+    `table_schema` has the meta columns. One file group is held at a time.
+    """
+    for task in tasks:
+        batches = read_task(task, storage=storage, table_schema=table_schema, columns=[RECORD_KEY])
+        keys = [batch.column(0) for batch in batches]
+        if keys:
+            group = task.slice.group
+            yield KeyLocation(group.partition_path, group.file_id, pa.concat_arrays(keys))
 
 
 def _without(keys: pa.Array, others: pa.Array) -> pa.Array:

@@ -10,6 +10,7 @@ import pytest
 
 from drawstring.errors import UnsupportedTable
 from drawstring.formats.hfile import HFileReader
+from drawstring.storage.local import LocalStorage
 from drawstring.storage.memory import MemoryStorage
 from drawstring.view.column_stats import ColumnStats
 from drawstring.view.metadata_keys import partition_stats_key
@@ -19,6 +20,8 @@ from drawstring.write.metadata_table.changes import DataTableChange, NewDataFile
 from drawstring.write.metadata_table.layout import group_count
 from drawstring.write.metadata_table.records import KeyLocation, epoch_millis, record_index_values
 from drawstring.write.metadata_table.writer import MetadataTableWriter
+from drawstring.write.publication import NewFile, Publication
+from drawstring.write.slots import Step
 from tests.support.hand_table import HandTable
 
 SCHEMA = pa.schema(
@@ -272,3 +275,22 @@ def test_indexes_that_cannot_be_kept_are_refused(table):
 def test_epoch_millis_follow_the_zone_of_the_table():
     assert epoch_millis("20261118040636529", "UTC") == 1794974796529
     assert epoch_millis("20261118040636", "UTC") == 1794974796999
+
+
+def test_the_record_index_of_an_existing_table_has_the_keys_that_readers_see(tmp_path):
+    table = HandTable(LocalStorage(str(tmp_path)), SCHEMA).create(table_type=MOR)
+    first = table.next_time()
+    base = table.base_file(first, "a", rows([1, 2, 3], 1))
+    table.commit(first, [base])
+    second = table.next_time()
+    table.commit(second, [table.log_file(second, base, rows([2], 2), [("3", None)])])
+    table.initialise("record_index")
+    keys = [key for key, _, _ in metadata_of(table).records("record_index", HFileReader.entries)]
+    assert sorted(keys) == ["1", "2"]
+
+
+def test_a_publication_is_steps_of_a_slot(table):
+    publication = Publication((NewFile("a/b", b"1"),), removes=("a/c",))
+    assert publication.steps() == (Step.create("a/b", b"1"), Step.delete_tree("a/c"))
+    with pytest.raises(ValueError, match="replaced"):
+        Publication((), replaces=(NewFile("a", b""),)).steps()
