@@ -142,7 +142,7 @@ def test_deletes_are_the_bytes_that_hudi_writes():
         (pa.array([1.5]), "DoubleWrapper", 1.5),
         (pa.array([b"x"]), "BytesWrapper", b"x"),
         (pa.array(["x"]), "StringWrapper", "x"),
-        (pa.array([dt.date(1970, 1, 3)]), "DateWrapper", 2),
+        (pa.array([dt.date(1970, 1, 3)]), "IntWrapper", 2),
         (pa.array([Decimal("1.25")], pa.decimal128(5, 2)), "DecimalWrapper", Decimal("1.25")),
         (pa.array([5], pa.timestamp("ms", tz="UTC")), "LongWrapper", 5000),
         (pa.array([5], pa.timestamp("us")), "LongWrapper", 5),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pyarrow as pa
 import pytest
 from hudi import HudiTableBuilder
@@ -65,3 +67,18 @@ def test_updates_and_deletes_in_logs_are_read_alike(tmp_path, as_parquet):
     for found in ours:
         for name in ("d", "m", "at", "n", "ts"):
             assert kept[found["id"]][name] == found[name]
+
+
+def test_deletes_ordered_by_dates_are_read_alike(tmp_path):
+    schema = pa.schema([("id", pa.int32()), ("p", pa.string()), ("ts", pa.date32())])
+    table = HandTable(LocalStorage(str(tmp_path)), schema).create(table_type="MERGE_ON_READ").initialise()
+    first = table.next_time()
+    base = table.base_file(first, "a", [{"id": i, "p": "a", "ts": dt.date(2024, 1, 5)} for i in range(2)])
+    table.commit(first, [base])
+    second = table.next_time()
+    deletes = [("0", dt.date(2024, 1, 9)), ("1", dt.date(2024, 1, 2))]
+    table.commit(second, [table.log_file(second, base, [], deletes)])
+    ours = drawstring.open_table(str(tmp_path)).snapshot().scan().to_arrow()
+    assert ours.column("id").to_pylist() == [1]
+    theirs = pa.Table.from_batches(HudiTableBuilder.from_base_uri(str(tmp_path)).build().read())
+    assert theirs.column("id").to_pylist() == [1]
