@@ -129,6 +129,24 @@ def merge_on_read(path: Path, shape: Shape, *, data: pa.Table | None = None) -> 
     return path
 
 
+def clustered(path: Path, shape: Shape) -> Path:
+    """Make a copy-on-write table whose files follow each other by `id`; each file is written on its own."""
+    writer = _Writer(path, path.name)
+    writer.properties()
+    data = rows_of(shape)
+    for partition in range(shape.partitions):
+        writer.partition(f"p={partition}")
+    at = data.schema.get_field_index("id")
+    for number, (partition_name, file_id, name) in enumerate(_names(shape, path.name)):
+        first = number * shape.rows_per_file
+        ids = pa.array(np.arange(first, first + shape.rows_per_file, dtype=np.int64))
+        pq.write_table(data.set_column(at, "id", ids), path / partition_name / name, compression="snappy")
+        size = (path / partition_name / name).stat().st_size
+        writer.note(partition_name, file_id, name, shape.rows_per_file, size)
+    writer.commit(FIRST, avro_schema(data.schema))
+    return path
+
+
 def listed(path: Path, shape: Shape) -> Path:
     """Make a table whose metadata table lists the files; the files themselves are not needed to plan."""
     writer = _Writer(path, path.name, metadata_table=True)

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 import drawstring
 from benchmarks import tables
-from benchmarks.measure import Figure, median_seconds, ratio, seconds
+from benchmarks.measure import Figure, compare, median_seconds, ratio, seconds
 from benchmarks.tables import Shape
 from drawstring.planning.streams.offsets import StreamOffset
 
@@ -181,6 +181,31 @@ def merge(bench: Bench) -> Iterator[Figure]:
     yield ratio("merge", f"{what}, COUNT(*)", lambda: snapshot.count(), lambda: optimised.count(), limit=1.2)
 
 
+def pushdowns(bench: Bench) -> Iterator[Figure]:
+    """Queries that metadata answers or shortens, against the same queries with the push-down switched off."""
+    shape = Shape(800, max(100, bench.rows(30_000_000) // 800), 12)
+    path = bench.table("clustered", lambda path: tables.clustered(path, shape))
+    switches = ("limit", "topn", "aggregates", "runtime-filters")
+    off = {f"hoodie.datasource.read.pushdown.{name}": "false" for name in switches}
+    queries: dict[str, tuple[Callable[[Any], Any], float]] = {
+        "COUNT(*)": (lambda frame: frame.count(), 20),
+        "MIN, MAX": (lambda frame: frame.selectExpr("min(id)", "max(id)").collect(), 20),
+        "LIMIT 1000": (lambda frame: consume(frame.limit(1000)), 20),
+        "top 100": (lambda frame: frame.orderBy(frame.id.desc()).limit(100).collect(), 10),
+    }
+    what = f"{shape.rows / 1e6:g} M rows, {shape.files} files"
+    for name, (run, least) in queries.items():
+        pushed, plain = compare(
+            partial(_on, bench, path, run, {}), partial(_on, bench, path, run, off), times=3, warm_up=1
+        )
+        detail = f"{pushed:.2f} s against {plain:.2f} s"
+        yield Figure("pushdowns", f"{what}, {name}", plain / pushed, "×", least, at_least=True, detail=detail)
+
+
+def _on(bench: Bench, path: str, run: Callable[[Any], Any], options: dict[str, str]) -> None:
+    run(bench.hudi(path, **options))
+
+
 def evolved(bench: Bench) -> Iterator[Figure]:
     """A scan through an evolved schema (int to long, one column added) against the unevolved table."""
     shape = Shape(8, bench.rows(1_000_000), 7, partitions=4)
@@ -251,6 +276,7 @@ WORKLOADS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "bulk_insert": bulk_insert,
     "merge": merge,
     "evolved": evolved,
+    "pushdowns": pushdowns,
     "avro": avro,
     "streams": streams,
 }

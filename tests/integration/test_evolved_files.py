@@ -15,6 +15,7 @@ import pytest
 
 import drawstring
 from benchmarks.tables import FIRST, SECOND, _Writer
+from drawstring.planning.scan_request import ScanRequest
 from drawstring.schema.avro_arrow import avro_schema_from_arrow
 from drawstring.schema.meta_columns import META_COLUMNS
 from drawstring.spark.read.pinned import PinnedTable, plan_message
@@ -102,7 +103,7 @@ def evolved(tmp_path_factory) -> str:
 def modes(path: str) -> list[tuple[str, bool]]:
     """How each slice is read, and whether its columns are cast."""
     table = PinnedTable.open(path, {}, session={})
-    message = plan_message(table, table.plan([]), planning_ms=0)
+    message = plan_message(table, table.plan(ScanRequest()), planning_ms=0)
     return sorted({(task.mode, task.projection >= 0) for task in message.tasks})
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import drawstring
+from drawstring.planning.scan_request import ScanRequest
 from drawstring.spark.read.pinned import PinnedTable, plan_message
 from tests.golden import harness
 from tests.integration.plans import USE_V2
@@ -60,7 +61,7 @@ def test_spark_reads_the_values_that_hudi_has(spark, table, use_v2):
 
 def test_each_way_of_reading_is_taken(table):
     pinned = PinnedTable.open(table.path, {}, session={})
-    modes = {task.mode for task in plan_message(pinned, pinned.plan([]), planning_ms=0).tasks}
+    modes = {task.mode for task in plan_message(pinned, pinned.plan(ScanRequest()), planning_ms=0).tasks}
     has_all = "top_text_date" in pinned.source.schema.names
     assert modes == ({"arrow"} if has_all else {"native", "merge", "arrow"})
 
