@@ -19,8 +19,11 @@ _START_SECONDS = 180
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, *, workers: int = 2) -> Iterator[str]:
-    """Run a cluster until the block ends; yields the master's URL."""
+def cluster(folder: Path, *, hosts: tuple[str, ...] = ("127.0.0.1", "127.0.0.1")) -> Iterator[str]:
+    """Run a cluster with a worker on each host until the block ends; yields the master's URL.
+
+    Spark starts a speculative copy of a task on another host only; all of 127.0.0.0/8 is this machine.
+    """
     port = _free_port()
     processes = [
         _start(folder, "master", _MASTER, "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
@@ -28,10 +31,10 @@ def cluster(folder: Path, *, workers: int = 2) -> Iterator[str]:
     try:
         _wait_for(folder / "master.log", "I have been elected leader", processes)
         url = f"spark://127.0.0.1:{port}"
-        for number in range(workers):
-            options = ("--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0")
+        for number, host in enumerate(hosts):
+            options = ("--host", host, "--cores", "1", "--memory", "1g", "--webui-port", "0")
             processes.append(_start(folder, f"worker-{number}", _WORKER, *options, url))
-        for number in range(workers):
+        for number in range(len(hosts)):
             _wait_for(folder / f"worker-{number}.log", "Successfully registered with master", processes)
         yield url
     finally:
