@@ -18,7 +18,7 @@ _STAT_NAMES = frozenset({"fileId", "path", "partitionPath", "numWrites", "fileSi
 
 
 def parse_commit_metadata(content: bytes, *, source: str) -> CommitMetadata:
-    """Parse a completed commit, deltacommit or replacecommit; an empty file (a crash) says nothing."""
+    """Parse a completed commit, deltacommit or replacecommit; an empty file of layout 1 says nothing."""
     record = parse_record(content, source=source)
     return checked_metadata_of(record, source=source) if record else CommitMetadata()
 

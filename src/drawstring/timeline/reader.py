@@ -82,7 +82,9 @@ class TimelineReader:
         with _lock:
             known = _commits.get(key)
         if known is None:
-            known = parse_commit_metadata(self._read(path, instant), source=path)
+            content = self._read(path, instant)
+            self._refuse_empty(content, path, instant)
+            known = parse_commit_metadata(content, source=path)
             _remember(key, known)
         return known
 
@@ -125,3 +127,16 @@ class TimelineReader:
         folder, storage = self.config.timeline_directory, self.storage
         usual, setting = ".hoodie/timeline", TIMELINE_PATH.key
         return listed(lambda: storage.list_names(folder), storage, folder, usual=usual, setting=setting)
+
+    def _refuse_empty(self, content: bytes, path: str, instant: Instant) -> None:
+        """A completed write says what it wrote and replaced; one that says nothing would bring replaced rows back."""
+        if content or self.config.layout < 2:
+            return
+        raise CorruptTable(
+            f"The completed {instant.action.value} {instant.requested_time} of {self.storage.root} is empty: "
+            f"{path} has 0 bytes, expected the commit's metadata. It was damaged after it was published; "
+            "restore the file from a copy.",
+            condition="EMPTY_INSTANT",
+            path=path,
+            instant=instant.requested_time,
+        )

@@ -26,21 +26,28 @@ class Heartbeat:
         self._interval = interval_seconds
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"heartbeat-{requested_time}", daemon=True)
+        self._is_ours = False
 
-    def start(self) -> None:
-        """Beat once, then go on in the background."""
-        self._storage.write(self._path, self._content, durable=False)
-        self._thread.start()
+    def start(self) -> bool:
+        """Beat once, then go on in the background. False when another writer has a heartbeat for this instant."""
+        self._is_ours = True  # an error, or an interrupt, may come after the file was made
+        self._is_ours = self._storage.create_if_absent(self._path, self._content, durable=False)
+        if self._is_ours:
+            self._thread.start()
+        return self._is_ours
 
     def stop(self) -> None:
-        """Stop, and take the file away."""
+        """Stop, and take the file away, unless it is another writer's."""
         self._halt()
         with suppress(OSError):
-            self._storage.delete(self._path)
+            if self._is_ours:
+                self._storage.delete(self._path)
 
     def abandon(self) -> None:
         """Stop, and leave a file that names nobody alive: the next writer finishes or rolls back the instant."""
         self._halt()
+        if not self._is_ours:
+            return
         with suppress(OSError):
             self._storage.write(self._path, replace(Owner.me(), pid=-1, started="gone").to_bytes())
 

@@ -65,9 +65,9 @@ def _exchange(storage: LocalStorage, fresh: LocalStorage, number: int) -> None:
 
     A writer of the old table that sleeps through all of this finds the next slot taken, in either table.
     """
-    number = max(number, slots.newest(fresh) + 1)
     decision = Decision("overwrite", (), creates=PROPERTIES)
-    fresh.create_if_absent(slots.slot_path(number), decision.to_bytes())
+    if number > slots.newest(fresh):
+        fresh.create_if_absent(slots.slot_path(number), decision.to_bytes())
     if not slots.take(storage, number, decision):
         raise CommitConflict(
             f"The table at {storage.root} was not overwritten: another writer changed it at the same moment. Run the "

@@ -20,8 +20,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
-from drawstring.errors import CorruptTable
+from drawstring.errors import CommitConflict, CorruptTable
 from drawstring.storage.base import Storage
+from drawstring.write.landing import is_completed
+from drawstring.write.table_facts import load_state
 
 logger = logging.getLogger(__name__)
 DIRECTORY = ".hoodie/.slots"
@@ -68,7 +70,8 @@ class Decision:
     - Carried out is the change when `creates` exists, or, for changes that take an instant away, when `removes`
       does not.
     - `needs` names the pending instant's file: when it is gone and the change was not carried out, a writer that
-      knows no slots has rolled the instant back, and the decision is void.
+      knows no slots has rolled the instant back, and the decision is void. So it is when a staged file is lost, for
+      instance in a power cut: the change can never be carried out, and nobody was told that it was.
     """
 
     instant: str
@@ -105,8 +108,15 @@ class Decision:
         return not storage.exists(self.removes)
 
     def is_void(self, storage: Storage) -> bool:
-        """Whether the instant is gone, so that the change can never be carried out."""
-        return bool(self.needs) and not storage.exists(self.needs)
+        """Whether the instant or one of its files is gone, so that the change can never be carried out."""
+        if self.needs and not storage.exists(self.needs):
+            return True
+        # In this order: whoever renames it meanwhile makes the second name appear as the first one goes.
+        return any(
+            not storage.exists(step.path) and not storage.exists(step.target)
+            for step in self.steps
+            if step.kind == RENAME
+        )
 
 
 def slot_path(number: int) -> str:
@@ -145,10 +155,27 @@ def settle(storage: Storage) -> int:
             # Between the two looks the number may have been deleted, and taken again by a writer that slept: what
             # it holds then was never decided. It is the newest only if it was not.
             continue
-        if decision is not None and not decision.is_carried_out(storage) and not decision.is_void(storage):
-            logger.warning("Finishing the change %s of %s for its writer.", decision.instant, storage.root)
-            carry_out(storage, decision)
+        if decision is not None and not decision.is_carried_out(storage):
+            _finish(storage, decision)
         return number
+
+
+def _finish(storage: Storage, decision: Decision) -> None:
+    if decision.is_void(storage):
+        _undo(storage, decision)
+        return
+    logger.warning("Finishing the change %s of %s for its writer.", decision.instant, storage.root)
+    carry_out(storage, decision)
+
+
+def _undo(storage: Storage, decision: Decision) -> None:
+    """Take back the names that files of a void decision got: once the timeline moves on, readers would see them."""
+    if is_completed(load_state(storage), decision.instant):
+        # Carried out long ago, and archived since.
+        return
+    for step in decision.steps:
+        if step.kind == RENAME:
+            storage.delete(step.target)
 
 
 def take(storage: Storage, number: int, decision: Decision) -> bool:
@@ -170,9 +197,14 @@ def _content(storage: Storage, path: str) -> bytes | None:
 
 
 def carry_out(storage: Storage, decision: Decision) -> None:
-    """Take all steps of a decision, in order; each may have been taken already."""
+    """Take all steps of a decision, in order; each may have been taken already.
+
+    Raises `CommitConflict` when a writer that knows no slots has rolled the instant back meanwhile.
+    """
     named: set[str] = set()
     for step in decision.steps:
+        if step.path == decision.creates:
+            _require_needed(storage, decision)
         if step.kind == RENAME:
             _rename(storage, step)
             named.add(step.target.rpartition("/")[0])
@@ -182,6 +214,18 @@ def carry_out(storage: Storage, decision: Decision) -> None:
             storage.sync_directories(named)
             named = set()
         _take_step(storage, step)
+
+
+def _require_needed(storage: Storage, decision: Decision) -> None:
+    """Look once more, right before the change becomes visible, whether its instant is still there."""
+    if decision.needs and not storage.exists(decision.needs) and not storage.exists(decision.creates):
+        raise CommitConflict(
+            f"The write {decision.instant} to {storage.root} was not committed: another engine rolled its instant "
+            "back while it was being published. Nothing of this write is visible; run it again.",
+            condition="ROLLED_BACK",
+            path=storage.root,
+            instant=decision.instant,
+        )
 
 
 def _take_step(storage: Storage, step: Step) -> None:
@@ -220,6 +264,18 @@ def holds(storage: Storage, instant: str, *, since: int) -> bool:
         decision is not None and decision.instant == instant
         for decision in (read_slot(storage, n) for n in numbers(storage) if n > since)
     )
+
+
+def has_landed(storage: Storage, requested_time: str) -> bool | None:
+    """Whether an instant is committed, or decided to be: None when that cannot be told now.
+
+    False is a proof only for one who knows that nobody can decide the instant any more: its own writer, or whoever
+    holds the lock and takes the next slot.
+    """
+    try:
+        return holds(storage, requested_time, since=0) or is_completed(load_state(storage), requested_time)
+    except (OSError, CorruptTable):
+        return None
 
 
 def touched_directories(paths: Iterable[str]) -> set[str]:

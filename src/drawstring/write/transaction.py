@@ -25,7 +25,6 @@ from drawstring.write import conflicts, heartbeat, slots, staging
 from drawstring.write.clock import Clock, newest_time, next_time, system_clock
 from drawstring.write.commit_encoding import encode_commit, encode_inflight, encode_requested_replace
 from drawstring.write.heartbeat import Heartbeat
-from drawstring.write.landing import has_landed
 from drawstring.write.locks import lock_provider, table_lock
 from drawstring.write.markers import Markers
 from drawstring.write.rollback import drop_instant_steps, inflight_name, roll_back_dead_writers
@@ -130,7 +129,8 @@ class Transaction:
         return transaction
 
     def _announce(self, operation: str) -> None:
-        self._heartbeat.start()
+        if not self._heartbeat.start():
+            raise self._instant_taken()
         is_replace = self.action is Action.REPLACECOMMIT
         named = operation if operation == "DELETE_PARTITION" else None
         request = encode_requested_replace(named) if is_replace else b""
@@ -146,12 +146,15 @@ class Transaction:
     def _create(self, name: str, content: bytes) -> None:
         path = f"{self._directory}/{name}"
         if not self.state.storage.create_if_absent(path, content, durable=bool(content)):
-            raise CommitConflict(
-                f"Another writer took the instant {self.requested_time} of {self.state.storage.root} at the "
-                "same moment. Nothing was written; try again.",
-                condition="INSTANT_TAKEN",
-                instant=self.requested_time,
-            )
+            raise self._instant_taken()
+
+    def _instant_taken(self) -> CommitConflict:
+        return CommitConflict(
+            f"Another writer took the instant {self.requested_time} of {self.state.storage.root} at the "
+            "same moment. Nothing was written; try again.",
+            condition="INSTANT_TAKEN",
+            instant=self.requested_time,
+        )
 
     @property
     def _directory(self) -> str:
@@ -262,30 +265,47 @@ class Transaction:
             if isinstance(error, CommitConflict):
                 return Conflicted(error)
             raise error
-        landed = has_landed(self.state.storage, self.requested_time)
+        landed = slots.has_landed(self.state.storage, self.requested_time)
         if landed is False:
             self._decision = None
             self.abort()
             raise error
-        if landed and isinstance(error, Exception) and self._finish_decided():
-            outcome = self._committed(metadata)
-            self._clean_up(outcome)
-            return outcome
+        if landed and isinstance(error, Exception) and (finished := self._finish_decided()) is not None:
+            return self._committed_after_all(metadata) if finished else self._void(error)
         # Another writer finishes what was decided; the heartbeat tells it not to wait.
         self._heartbeat.abandon()
         if isinstance(error, Exception):
             return OutcomeUnknown(self._unknown(error))
         raise error
 
-    def _finish_decided(self) -> bool:
+    def _finish_decided(self) -> bool | None:
+        """Whether the decided commit stands now, or is void and was undone; None when neither is known."""
         assert self._decision is not None
+        storage = self.state.storage
         try:
             with self._locked():
-                slots.settle(self.state.storage)
-            return self._decision.is_carried_out(self.state.storage)
+                slots.settle(storage)
+                if self._decision.is_carried_out(storage):
+                    return True
+                return False if self._decision.is_void(storage) else None
         except Exception:
             logger.warning("Could not finish the commit %s.", self.requested_time, exc_info=True)
-            return False
+            return None
+
+    def _void(self, error: Exception) -> Outcome:
+        """The slot was taken, but the instant or a file was gone before it could be carried out: nothing stands."""
+        self._decision = None
+        self.abort()
+        if isinstance(error, CommitConflict):
+            return Conflicted(error)
+        conflict = conflicts.rolled_back(self.state.storage, self.requested_time)
+        conflict.__cause__ = error
+        return Conflicted(conflict)
+
+    def _committed_after_all(self, metadata: CommitMetadata) -> Committed:
+        outcome = self._committed(metadata)
+        self._clean_up(outcome)
+        return outcome
 
     def _committed(self, metadata: CommitMetadata) -> Committed:
         assert self._decision is not None
@@ -316,7 +336,9 @@ class Transaction:
             slots.forget_old(storage, slots.newest(storage))
         except Exception:
             logger.warning("Could not tidy up after %s.", self.requested_time, exc_info=True)
-        self._heartbeat.stop()
+        finally:
+            # An interrupt must not leave it beating for as long as the process lives.
+            self._heartbeat.stop()
 
     def abort(self) -> None:
         """Undo the write: staged files, then its instant. Failing to is logged, not raised."""
