@@ -39,14 +39,26 @@ def replace_table(storage: Storage, write: Callable[[Storage], R]) -> R:
     before = load_state(storage).timeline
     try:
         result = write(fresh)
-        with table_lock(storage):
-            number = slots.settle(storage)
-            _require_same(storage, before, load_state(storage).timeline)
-            _exchange(storage, fresh, number + 1)
+        _replace(storage, fresh, before)
     finally:
         # By now this is the old table, or what was made of the new one before it failed.
         shutil.rmtree(fresh.local_path(""), ignore_errors=True)
     return result
+
+
+def _replace(storage: LocalStorage, fresh: LocalStorage, before: Timeline) -> None:
+    exchanged = False
+    try:
+        with table_lock(storage):
+            number = slots.settle(storage)
+            _require_same(storage, before, load_state(storage).timeline)
+            _exchange(storage, fresh, number + 1)
+            exchanged = True
+    except OSError:
+        # The lock went away with the old table: failing to release it undoes nothing.
+        if not exchanged:
+            raise
+        logger.warning("Could not release the lock of %s.", storage.root, exc_info=True)
 
 
 def _require_same(storage: Storage, before: Timeline, now: Timeline) -> None:

@@ -1,0 +1,117 @@
+"""Many OS processes on one table: disjoint and contended keys, kills, and pauses past the heartbeat's expiry."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from drawstring.errors import CommitConflict
+from drawstring.storage import LocalStorage
+from drawstring.write.table_facts import load_state
+from tests.small_writes import leftovers, new_table, rows_of, write
+
+SETTINGS = {
+    "hoodie.client.heartbeat.interval_in_ms": "200",
+    "hoodie.client.heartbeat.tolerable.misses": "2",
+    "hoodie.write.num.retries.on.conflict.failures": "100",
+}
+CITIES = ("oslo", "rome", "kiel", "bern")
+
+
+def work(path: Path, log: Path, number: int, commits: int, *, contended: bool) -> None:
+    """Commit one row at a time, and note each commit once it is acknowledged."""
+    storage = LocalStorage(str(path))
+    with open(log, "a", buffering=1) as file:
+        for turn in range(commits):
+            city = CITIES[turn % len(CITIES)] if contended else f"city{number}"
+            key = f"{city}-{turn % 3}" if contended else f"{number}-{turn}"
+            row = (key, city, time.time_ns(), f"{number}-{turn}")
+            try:
+                result = write(storage, [row], options=SETTINGS)
+            except CommitConflict as error:
+                file.write(f"conflict {error.condition}\n")
+                continue
+            file.write(f"{result.instant} {key} {city} {row[2]} {row[3]}\n")
+
+
+def start(path: Path, log: Path, number: int, commits: int, *, contended: bool) -> int:
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work(path, log, number, commits, contended=contended)
+            code = 0
+        except BaseException as error:
+            print(f"writer {number}: {error!r}", file=sys.stderr)
+        finally:
+            os._exit(code)
+    return child
+
+
+def strike(children: dict[int, int], again, chance: random.Random, strikes: int) -> None:
+    """Kill some writers, who are started again, and stop others for longer than their heartbeat lasts."""
+    for _ in range(strikes):
+        time.sleep(chance.uniform(0.05, 0.3))
+        number = chance.choice(list(children))
+        if chance.random() < 0.5:
+            os.kill(children[number], signal.SIGKILL)
+            os.waitpid(children[number], 0)
+            children[number] = again(number)
+        else:
+            os.kill(children[number], signal.SIGSTOP)
+            time.sleep(0.6)
+            os.kill(children[number], signal.SIGCONT)
+
+
+def run(tmp_path: Path, *, processes: int, commits: int, contended: bool, strikes: int) -> None:
+    path, logs = tmp_path / "table", tmp_path / "logs"
+    logs.mkdir()
+    new_table(path)
+
+    def begin(number: int) -> int:
+        return start(path, logs / str(number), number, commits, contended=contended)
+
+    children = {number: begin(number) for number in range(processes)}
+    strike(children, begin, random.Random(processes), strikes)
+    codes = {number: os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for number, pid in children.items()}
+    assert set(codes.values()) == {0}, codes
+    write(LocalStorage(str(path)), [("end", "end", 1, "end")])
+    check(path, logs, processes)
+
+
+def check(path: Path, logs: Path, processes: int) -> None:
+    lines = {n: (logs / str(n)).read_text().splitlines() for n in range(processes)}
+    acknowledged = [
+        line.split() for found in lines.values() for line in found if not line.startswith("conflict")
+    ]
+    state = load_state(LocalStorage(str(path)))
+    completed = {instant.requested_time for instant in state.timeline.completed_writes}
+    assert {found[0] for found in acknowledged} <= completed
+    rows = {row[0]: row for row in rows_of(path)}
+    assert Counter(row[0] for row in rows_of(path)).most_common(1)[0][1] == 1
+    for _, key, _, ts, _ in acknowledged:
+        # The greatest ordering value wins: an acknowledged row is there, or a later one of its key is.
+        assert rows[key][2] >= int(ts)
+    assert not state.timeline.pending
+    assert leftovers(path) == set()
+    conflicts = Counter(line for found in lines.values() for line in found if line.startswith("conflict"))
+    assert not conflicts, conflicts
+    assert all(found for found in lines.values()), "everybody makes progress"
+
+
+@pytest.mark.parametrize("contended", [False, True], ids=["disjoint", "contended"])
+def test_sixteen_processes_lose_nothing_and_double_nothing(tmp_path, contended):
+    run(tmp_path, processes=16, commits=3, contended=contended, strikes=6)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("contended", [False, True], ids=["disjoint", "contended"])
+def test_sixty_four_processes_and_ten_thousand_commits(tmp_path, contended):
+    run(tmp_path, processes=64, commits=157, contended=contended, strikes=500)
