@@ -100,7 +100,8 @@ def check(path: Path, logs: Path, processes: int) -> None:
         # The greatest ordering value wins: an acknowledged row is there, or a later one of its key is.
         assert rows[key][2] >= int(ts)
     assert not state.timeline.pending
-    assert leftovers(path) == set()
+    # A writer killed inside a storage operation leaves a file without a name, which is swept when it is old.
+    assert {name for name in leftovers(path) if not name.endswith(".tmp")} == set()
     conflicts = Counter(line for found in lines.values() for line in found if line.startswith("conflict"))
     assert not conflicts, conflicts
     assert all(found for found in lines.values()), "everybody makes progress"

@@ -74,24 +74,38 @@ def is_dead(storage: Storage, instant: Instant, options: ConcurrencyOptions, *, 
         return False
     path = f"{DIRECTORY}/{instant.requested_time}"
     try:
-        owner = Owner.parse(storage.read(path))
-        age_ms = clock() - storage.stat(path).modified_ms
+        return _has_stopped(storage, path, Owner.parse(storage.read(path)), options, clock)
     except FileNotFoundError:
         return options.failed_writes == LAZY or options.rolls_back_without_heartbeat
-    dead = owner is not None and owner.is_dead
-    return dead or age_ms > options.heartbeat_expiry_seconds * 1000
 
 
-def sweep(storage: Storage, names: Iterable[str], pending: Iterable[Instant]) -> None:
-    """Delete heartbeats of drawstring's writers whose instants are not pending any more.
+def _has_stopped(
+    storage: Storage, path: str, owner: Owner | None, options: ConcurrencyOptions, clock: Clock
+) -> bool:
+    if owner is not None and owner.is_dead:
+        return True
+    return clock() - storage.stat(path).modified_ms > options.heartbeat_expiry_seconds * 1000
 
-    `names` must have been listed before the timeline was, and the lock be held: writers begin under it.
+
+def sweep(
+    storage: Storage,
+    names: Iterable[str],
+    pending: Iterable[Instant],
+    options: ConcurrencyOptions,
+    *,
+    clock: Clock,
+) -> None:
+    """Delete heartbeats that drawstring's dead writers left, of instants that are not pending any more.
+
+    That of a live writer stays: one that has lost the lock may be about to announce its instant, and without a
+    heartbeat nobody could tell later that it died.
     """
     kept = {instant.requested_time for instant in pending}
     for name in names:
         path = f"{DIRECTORY}/{name}"
         with suppress(OSError):
-            if name not in kept and Owner.parse(storage.read(path)) is not None:
+            owner = None if name in kept else Owner.parse(storage.read(path))
+            if owner is not None and _has_stopped(storage, path, owner, options, clock):
                 storage.delete(path)
 
 

@@ -6,6 +6,8 @@ likes: what it leaves lies below the instant's folder in `.hoodie/.temp`, which 
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -21,6 +23,9 @@ from drawstring.write.slots import Step
 
 _THREADS = 8
 _PARQUET_END = b"PAR1"
+_UNPUBLISHED = re.compile(r"^\.[0-9a-f]{32}\.tmp$")
+"""How local storage names a file until it is whole."""
+_UNPUBLISHED_SECONDS = 600
 
 
 def staged_path(requested_time: str, path: str) -> str:
@@ -92,6 +97,21 @@ def sweep(storage: Storage, folders: Iterable[str], pending: Iterable[Instant]) 
             # A straggler may be writing into it: then a later writer sweeps.
             with suppress(OSError):
                 storage.delete(f"{TEMP}/{name}", recursive=True)
+
+
+def sweep_unpublished(storage: Storage, directories: Iterable[str]) -> None:
+    """Delete files that writers were killed over before they got their names; young ones may be about to get them."""
+    for directory in directories:
+        with suppress(OSError):
+            for name in storage.list_names(directory):
+                if _UNPUBLISHED.match(name):
+                    _drop_old(storage, f"{directory}/{name}")
+
+
+def _drop_old(storage: Storage, path: str) -> None:
+    age_ms = time.time() * 1000 - storage.stat(path).modified_ms
+    if age_ms > _UNPUBLISHED_SECONDS * 1000:
+        storage.delete(path)
 
 
 def temporary_folders(storage: Storage) -> list[str]:

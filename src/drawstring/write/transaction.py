@@ -376,5 +376,8 @@ def _settled_state(storage: Storage, options: ConcurrencyOptions, clock: Clock) 
     check_writable(state)
     _, state = roll_back_dead_writers(state, number, options, clock=clock)
     staging.sweep(storage, folders, state.timeline.pending)
-    heartbeat.sweep(storage, beats, state.timeline.pending)
+    staging.sweep_unpublished(
+        storage, (slots.DIRECTORY, heartbeat.DIRECTORY, state.config.timeline_directory)
+    )
+    heartbeat.sweep(storage, beats, state.timeline.pending, options, clock=clock)
     return state

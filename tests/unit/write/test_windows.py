@@ -579,3 +579,18 @@ def test_unknown_outcome_that_did_not_land_is_rolled_back_by_the_next_writer(tab
     write(table, NEW)
     assert_read(path, [*FIRST, *NEW])
     assert not load_state(table).timeline.pending
+
+
+def test_files_that_killed_writers_left_without_a_name_are_swept_once_they_are_old(table, path):
+    folders = (".hoodie/.slots", ".hoodie/.heartbeat", TIMELINE)
+    for folder in folders:
+        for letter in "ab":
+            place = path / folder / f".{letter * 32}.tmp"
+            place.parent.mkdir(exist_ok=True)
+            place.write_bytes(b"half")
+        os.utime(path / folder / f".{'a' * 32}.tmp", (1, 1))
+    write(table, NEW)
+    assert {name for name in files_of(path) if name.endswith(".tmp")} == {
+        f"{f}/.{'b' * 32}.tmp" for f in folders
+    }
+    assert_read(path, [*FIRST, *NEW])
