@@ -82,6 +82,9 @@ class ArrowRows:
 
     def prepare(self, plan: WritePlan, requested_time: str) -> None:
         """Give the rows their record keys and partition paths; generated keys carry the first try's instant."""
+        if self._plan is not None and plan.rule != self._plan.rule:
+            # Another table came in place of the one that the keys were made for.
+            self._keyed = None
         self._plan = plan
         if not plan.goes_by_group or self._keyed is not None:
             return

@@ -112,8 +112,12 @@ def write_rows(
         raise _table_exists(storage.root)
     try:
         if exists and chosen == OVERWRITE and wanted.operation not in OVERWRITES:
-            return replace_table(storage, lambda fresh: _write_new(rows, fresh, wanted))
-        return _write_existing(rows, storage, wanted) if exists else _write_new(rows, storage, wanted)
+            return replace_table(
+                storage, lambda fresh: _write_new(rows, fresh, wanted), options=wanted.concurrency
+            )
+        if exists:
+            return _write_existing(rows, storage, wanted)
+        return _write_first(rows, storage, wanted, chosen)
     finally:
         rows.close()
 
@@ -125,6 +129,18 @@ def _table_exists(path: str) -> InvalidInput:
         condition="TABLE_EXISTS",
         path=path,
     )
+
+
+def _write_first(rows: Executor, storage: Storage, wanted: WriteOptions, mode: str) -> CommitResult:
+    """Make the table and write to it; where another job makes it at the same moment, go by the save mode."""
+    try:
+        return _write_new(rows, storage, wanted)
+    except InvalidInput as error:
+        if error.condition != "TABLE_EXISTS" or mode not in (APPEND, IGNORE):
+            raise
+    if mode == IGNORE:
+        return CommitResult(storage.root, wanted.operation or UPSERT)
+    return _write_existing(rows, storage, wanted)
 
 
 def _write_new(rows: Executor, storage: Storage, wanted: WriteOptions) -> CommitResult:

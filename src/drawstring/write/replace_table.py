@@ -11,12 +11,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
+from drawstring.config.concurrency_options import ConcurrencyOptions
 from drawstring.errors import CommitConflict, UnsupportedTable
 from drawstring.storage import LocalStorage, Storage
 from drawstring.storage.table_properties import PROPERTIES
 from drawstring.timeline.timeline import Timeline
 from drawstring.write import slots
-from drawstring.write.locks import table_lock
+from drawstring.write.locks import lock_provider, table_lock
 from drawstring.write.slots import Decision
 from drawstring.write.table_facts import load_state
 
@@ -25,7 +26,7 @@ R = TypeVar("R")
 _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.EXDEV, errno.EOPNOTSUPP)
 
 
-def replace_table(storage: Storage, write: Callable[[Storage], R]) -> R:
+def replace_table(storage: Storage, write: Callable[[Storage], R], *, options: ConcurrencyOptions) -> R:
     """Let `write` make a table in an empty place, then put it where the old one is.
 
     The old table stays readable, and stays for good when the write fails; the rows may come from it. Writes that
@@ -39,17 +40,20 @@ def replace_table(storage: Storage, write: Callable[[Storage], R]) -> R:
     before = load_state(storage).timeline
     try:
         result = write(fresh)
-        _replace(storage, fresh, before)
+        _replace(storage, fresh, before, options)
     finally:
         # By now this is the old table, or what was made of the new one before it failed.
         shutil.rmtree(fresh.local_path(""), ignore_errors=True)
     return result
 
 
-def _replace(storage: LocalStorage, fresh: LocalStorage, before: Timeline) -> None:
+def _replace(
+    storage: LocalStorage, fresh: LocalStorage, before: Timeline, options: ConcurrencyOptions
+) -> None:
     exchanged = False
+    provider = lock_provider(storage, options.lock_settings)
     try:
-        with table_lock(storage):
+        with table_lock(storage, wait_seconds=options.lock_wait_seconds, provider=provider):
             number = slots.settle(storage)
             _require_same(storage, before, load_state(storage).timeline)
             _exchange(storage, fresh, number + 1)

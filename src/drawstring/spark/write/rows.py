@@ -60,6 +60,9 @@ class SparkRows:
 
     def prepare(self, plan: WritePlan, requested_time: str) -> None:
         """Give the rows their keys and paths, and keep them: what later steps decide holds for the same rows."""
+        if self._plan is not None and plan.rule != self._plan.rule:
+            # Another table came in place of the one that the keys were made for.
+            self.close()
         self._plan = plan
         if plan.goes_by_group and self._keyed is None:
             self._keyed = self._with_keys(requested_time).persist(StorageLevel.MEMORY_AND_DISK)
@@ -77,9 +80,9 @@ class SparkRows:
         if self._counts.size <= COLLECTED_BYTES and scanned <= SCANNED_BYTES:
             self._few = self._few or ArrowRows.of_keyed(jobs.collect_arrow(self._prepared))
             return self._few.locate(storage, slices)
+        self._release_known()
         if not slices:
             return Counts({}, self._counts.rows_by_partition)
-        self._release_known()
         found = jobs.find_keys(self._prepared, storage, slices)
         self._known = found.persist(StorageLevel.MEMORY_AND_DISK)
         return jobs.count_rows(jobs.locate(self._prepared, self._known))
@@ -115,7 +118,7 @@ class SparkRows:
         self._release_known()
         if self._keyed is not None:
             self._keyed.unpersist()
-        self._keyed, self._few = None, None
+        self._keyed, self._few, self._counts = None, None, None
 
     def _release_known(self) -> None:
         if self._known is not None:

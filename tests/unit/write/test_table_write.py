@@ -1,0 +1,152 @@
+"""Whole writes without Spark, read back by drawstring and by hudi-rs."""
+
+from __future__ import annotations
+
+import threading
+
+import hudi
+import pyarrow as pa
+import pytest
+
+import drawstring
+from drawstring.config.write_options import WriteOptions
+from drawstring.errors import CommitConflict, InvalidInput
+from drawstring.storage import LocalStorage
+from drawstring.write.in_process import ArrowRows
+from drawstring.write.pipeline import write_rows
+from drawstring.write.transaction import Transaction
+
+SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
+OPTIONS = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
+
+
+def rows(*found: tuple[int, str, int, str]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in found], schema=SCHEMA)
+
+
+@pytest.fixture
+def table(tmp_path):
+    return drawstring.create_table(tmp_path / "t", SCHEMA, options=OPTIONS)
+
+
+def seen(table, *columns: str) -> list[tuple]:
+    names = columns or ("id", "city", "v")
+    ours = table.snapshot().scan().to_arrow().to_pylist()
+    found = sorted((tuple(row[name] for name in names) for row in ours), key=repr)
+    batches = hudi.HudiTableBuilder.from_base_uri(table.path).build().read()
+    theirs = [row for batch in batches for row in pa.record_batch(batch).to_pylist()]
+    assert found == sorted((tuple(row[name] for name in names) for row in theirs), key=repr)
+    return found
+
+
+def test_all_operations(table):
+    first = table.write(rows((1, "oslo", 1, "a"), (2, "oslo", 1, "b"), (3, "rome", 1, "c")))
+    assert (first.operation, first.inserted, first.files_written, first.tries) == ("upsert", 3, 2, 1)
+    changed = table.write(rows((1, "oslo", 2, "A"), (2, "oslo", 0, "late"), (4, "bern", 1, "d")))
+    assert (changed.inserted, changed.updated) == (1, 1)
+    assert table.write(rows((3, "rome", 9, "")).select(["id", "city"]), operation="delete").deleted == 1
+    table.write(rows((1, "oslo", 3, "again")), operation="insert")
+    table.write(rows((5, "kiel", 1, "e")), operation="bulk_insert")
+    expected = [(1, "oslo", "A"), (1, "oslo", "again"), (2, "oslo", "b"), (4, "bern", "d"), (5, "kiel", "e")]
+    assert seen(table) == expected
+    assert table.write(rows((6, "oslo", 1, "f")), operation="insert_overwrite").groups_replaced == 1
+    assert seen(table) == [(4, "bern", "d"), (5, "kiel", "e"), (6, "oslo", "f")]
+    table.delete_partitions("k*")
+    assert seen(table) == [(4, "bern", "d"), (6, "oslo", "f")]
+    table.write(rows((7, "rome", 1, "g")), operation="insert_overwrite_table")
+    assert seen(table) == [(7, "rome", "g")]
+
+
+def test_rows_in_every_form(table):
+    one = rows((1, "oslo", 1, "a"))
+    table.write(one.to_batches()[0])
+    table.write(pa.RecordBatchReader.from_batches(SCHEMA, rows((2, "oslo", 1, "b")).to_batches()))
+    reader = pa.RecordBatchReader.from_batches(SCHEMA, rows((3, "rome", 1, "c")).to_batches())
+    table.write(reader, operation="bulk_insert")
+    table.write(rows((4, "rome", 1, "d")).to_pandas())
+    assert [row[0] for row in seen(table)] == [1, 2, 3, 4]
+    with pytest.raises(InvalidInput, match="expected a pyarrow Table"):
+        table.write([{"id": 1}])
+
+
+def test_generated_keys_differ_between_batches(tmp_path):
+    table = drawstring.create_table(tmp_path / "t", SCHEMA, options={"hoodie.table.name": "t"})
+    batches = rows((1, "a", 1, "x")).to_batches() + rows((2, "b", 1, "y")).to_batches()
+    table.write(pa.RecordBatchReader.from_batches(SCHEMA, batches), operation="bulk_insert")
+    table.write(pa.Table.from_batches(batches), operation="insert")
+    keys = [row[0] for row in seen(table, "_hoodie_record_key")]
+    assert len(keys) == len(set(keys)) == 4
+
+
+def racing(table, monkeypatch, mine, theirs, **options):
+    """Write `mine`, with `theirs` committed by another writer right before the commit."""
+    commit = Transaction.commit
+
+    def late(self, *args, **kwargs):
+        monkeypatch.undo()
+        table.write(theirs)
+        return commit(self, *args, **kwargs)
+
+    monkeypatch.setattr(Transaction, "commit", late)
+    return table.write(mine, **options)
+
+
+def test_key_that_both_insert_becomes_an_update(table, monkeypatch):
+    result = racing(table, monkeypatch, rows((1, "oslo", 2, "mine")), rows((1, "oslo", 1, "theirs")))
+    assert (result.tries, result.inserted, result.updated) == (2, 0, 1)
+    assert seen(table) == [(1, "oslo", "mine")]
+
+
+def test_different_keys_of_a_new_partition_both_commit_at_once(table, monkeypatch):
+    result = racing(table, monkeypatch, rows((1, "oslo", 1, "mine")), rows((2, "oslo", 1, "theirs")))
+    assert result.tries == 1
+    assert seen(table) == [(1, "oslo", "mine"), (2, "oslo", "theirs")]
+
+
+def test_retries_are_counted_and_then_the_conflict_is_raised(table, monkeypatch):
+    table.write(rows((1, "oslo", 1, "a"), (2, "oslo", 1, "b")))
+    none = {"hoodie.write.num.retries.on.conflict.failures": "0"}
+    with pytest.raises(CommitConflict) as caught:
+        racing(table, monkeypatch, rows((1, "oslo", 2, "A")), rows((2, "oslo", 2, "B")), options=none)
+    assert caught.value.condition == "CONCURRENT_COMMIT"
+    assert len(caught.value.fields["groups"]) == 1
+    assert seen(table) == [(1, "oslo", "a"), (2, "oslo", "B")]
+
+
+def test_overwrite_is_not_tried_again_on_rows_that_it_did_not_know(table, monkeypatch):
+    table.write(rows((1, "oslo", 1, "a")))
+    with pytest.raises(CommitConflict):
+        racing(
+            table,
+            monkeypatch,
+            rows((9, "oslo", 1, "all")),
+            rows((2, "oslo", 1, "new")),
+            operation="insert_overwrite",
+        )
+    assert seen(table) == [(1, "oslo", "a"), (2, "oslo", "new")]
+
+
+def test_jobs_that_make_one_table_at_once_all_append_to_it(tmp_path):
+    path, failures = tmp_path / "t", []
+
+    def job(number: int) -> None:
+        try:
+            write_rows(
+                ArrowRows(rows((number, "oslo", 1, "x"))),
+                LocalStorage(str(path)),
+                mode="append",
+                options=WriteOptions.of(OPTIONS),
+            )
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=job, args=(number,)) for number in range(6)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not failures
+    assert [row[0] for row in seen(drawstring.open_table(path))] == list(range(6))
