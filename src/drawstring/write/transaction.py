@@ -28,6 +28,7 @@ from drawstring.write.heartbeat import Heartbeat
 from drawstring.write.locks import lock_provider, table_lock
 from drawstring.write.markers import Markers
 from drawstring.write.rollback import drop_instant_steps, inflight_name, roll_back_dead_writers
+from drawstring.write.schema_commit import is_hidden, schema_steps
 from drawstring.write.slots import Decision, Step
 from drawstring.write.support import check_writable
 from drawstring.write.table_facts import load_state
@@ -241,12 +242,16 @@ class Transaction:
     def _publish(self, now: TableState, slot: int, metadata: CommitMetadata) -> Outcome:
         storage = self.state.storage
         newest = newest_time(now.timeline.ascending_instants)
+        before: tuple[Step, ...] = ()
+        if is_hidden(now, self.requested_time, metadata.schema):
+            before, newest = schema_steps(now, metadata, newest, clock=self._clock)
         completed = next_time(newest, clock=self._clock, timezone=self.state.config.timezone)
         name = f"{self.requested_time}_{completed}.{self.action.value}"
         instant = Instant(self.requested_time, self.action, State.COMPLETED, completed, name)
         content = encode_commit(metadata, is_replace=self.action is Action.REPLACECOMMIT)
         steps = (
             *staging.publishing_steps(self.requested_time, metadata.stats),
+            *before,
             Step.create(f"{self._directory}/{name}", content),
         )
         self._decision = Decision(
