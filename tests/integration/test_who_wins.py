@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import types as T
 
 import drawstring
 from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY
@@ -20,7 +19,7 @@ def test_spark_keeps_the_row_that_merging_keeps(spark, kind):
     rows = [("", key, a, "first") for key, a, _, _ in found] + [
         ("", key, b, "second") for key, _, b, _ in found
     ]
-    schema = T.StructType.fromDDL(f"{PARTITION_PATH} string, {RECORD_KEY} string, o {kind}, v string")
+    schema = f"{PARTITION_PATH} string, {RECORD_KEY} string, o {kind}, v string"
     frame = spark.createDataFrame(rows, schema).coalesce(1)
     kept = latest_of_each_key(frame, ("o",)).select(RECORD_KEY, "v").collect()
     assert dict(map(tuple, kept)) == {key: winner for key, _, _, winner in found}

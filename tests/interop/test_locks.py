@@ -125,8 +125,9 @@ def test_lock_that_hudi_deletes_on_closing_is_noticed(jvm, storage):
         assert not lease.is_held()
 
 
-def test_turns_of_both_never_overlap(jvm, storage):
-    hudi, stop, inside, seen = HudiLock(jvm, storage), threading.Event(), [], []
+def test_turns_of_both_never_overlap_unnoticed(jvm, storage):
+    """Hudi looks, then creates: on a local disk it may write over a lock of ours, and we must find out."""
+    hudi, stop, inside, seen, lost = HudiLock(jvm, storage), threading.Event(), [], [], []
 
     def turn(name):
         inside.append(name)
@@ -136,8 +137,10 @@ def test_turns_of_both_never_overlap(jvm, storage):
 
     def ours():
         while not stop.is_set():
-            with table_lock(storage, wait_seconds=20):
+            with table_lock(storage, wait_seconds=20) as lease:
                 turn("drawstring")
+                if len(seen[-1]) > 1 or "hudi" in inside:
+                    lost.append(lease.is_held())
             time.sleep(0.003)
 
     thread = threading.Thread(target=ours)
@@ -151,7 +154,9 @@ def test_turns_of_both_never_overlap(jvm, storage):
     thread.join()
     counts = {name: seen.count((name,)) for name in ("drawstring", "hudi")}
     assert min(counts.values()) > 5, counts
-    assert all(len(turn) == 1 for turn in seen)
+    overlapping = [found for found in seen if len(found) > 1]
+    assert len(overlapping) <= 2, (overlapping, counts)
+    assert not any(lost), (overlapping, lost)
 
 
 def test_hudi_reads_the_lease_of_a_storage_based_lock(jvm, storage):

@@ -199,9 +199,9 @@ def test_lease_is_renewed_and_lost_when_it_is_not(store, clock):
 
 
 def test_lease_is_renewed_in_the_background(storage):
-    provider = StorageBasedLockProvider(storage, validity_seconds=0.9, renew_seconds=0.05)
+    provider = StorageBasedLockProvider(storage, validity_seconds=3, renew_seconds=0.1)
     lease = provider.acquire(wait_seconds=0)
-    refused(provider, 1.8)
+    refused(provider, 3.8)
     assert lease.is_held()
     lease.release()
 
