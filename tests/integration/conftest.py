@@ -9,7 +9,8 @@ import pytest
 from tests.golden import harness
 
 USE_V2 = "hoodie.datasource.read.use.dsv2"
-SCANS = {"true": "BatchScan", "false": "FileScan"}
+SCANS = {"true": ("BatchScan", "LocalTableScan"), "false": ("FileScan",)}
+"""What tells each road in a plan; V2 answers some aggregates from metadata, by a local scan."""
 
 
 @pytest.fixture(params=["v2", "v1"])
@@ -26,10 +27,11 @@ def query(spark):
 
     def run(text: str) -> list[tuple]:
         answers = []
-        for flag, scan in SCANS.items():
+        for flag, scans in SCANS.items():
             spark.conf.set(USE_V2, flag)
             frame = spark.sql(text)
-            assert scan in frame._jdf.queryExecution().toString()
+            plan = frame._jdf.queryExecution().toString()
+            assert any(scan in plan for scan in scans)
             answers.append(sorted((tuple(row) for row in frame.collect()), key=repr))
         assert answers[0] == answers[1]
         return answers[0]
