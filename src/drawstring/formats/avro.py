@@ -174,7 +174,11 @@ def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     arrays = []
     for index, field in enumerate(schema, start=1):
         column = batch.column(index)
-        arrays.append(column if column.type == field.type else column.cast(field.type))
+        try:
+            arrays.append(column if column.type == field.type else column.cast(field.type))
+        except pa.ArrowInvalid as error:
+            # Below a null struct, Arrow does not cast fields that are declared not to be null.
+            raise NativeDecodeError(f"column {field.name}: {error}") from error
     return pa.RecordBatch.from_arrays(arrays, schema=schema) if arrays else _rows_only(batch.num_rows)
 
 
