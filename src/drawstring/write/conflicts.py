@@ -36,11 +36,25 @@ class Candidate:
 
 
 def completed_since(start: TableState, now: TableState) -> list[Candidate]:
-    """Return the writes that completed since `start`, by completion time."""
+    """Return the writes that completed since `start`, by completion time, archived ones too."""
     before = {instant.requested_time for instant in start.timeline.completed_writes}
-    new = [i for i in now.timeline.completed_writes if i.requested_time not in before]
-    new.sort(key=lambda instant: instant.completion_time or "")
-    return [Candidate(instant, now.metadata(instant)) for instant in new]
+    active = {instant.requested_time for instant in now.timeline.completed_writes}
+    found = [
+        Candidate(i, now.metadata(i)) for i in now.timeline.completed_writes if i.requested_time not in before
+    ]
+    if not before <= active:
+        # An archiver was at work beside us, and may have taken a write along that we never saw.
+        found += _archived_since(start, now, before | active)
+    return sorted(found, key=lambda candidate: candidate.instant.completion_time or "")
+
+
+def _archived_since(start: TableState, now: TableState, known: set[str]) -> list[Candidate]:
+    newest = max(instant.completion_time or "" for instant in start.timeline.completed_writes)
+    return [
+        Candidate(write.instant, write.metadata)
+        for write in now.history.writes
+        if write.instant.requested_time not in known and (write.instant.completion_time or "") > newest
+    ]
 
 
 def check_history(start: TableState, now: TableState, ours: str) -> None:
