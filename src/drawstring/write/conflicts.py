@@ -121,7 +121,10 @@ def check_new_keys(
             mine = [path for stat, path in inserted if stat.partition_path == theirs.partition_path]
             if not (theirs.num_inserts and mine):
                 continue
-            common = _common_key(storage, theirs, candidate.instant.requested_time, mine, ours)
+            try:
+                common = _common_key(storage, theirs, candidate.instant.requested_time, mine, ours)
+            except FileNotFoundError:
+                raise _file_gone(storage, ours, candidate.instant, theirs) from None
             if common is not None:
                 raise _key_conflict(storage, ours, candidate.instant, theirs, common)
 
@@ -166,6 +169,18 @@ def _key_conflict(storage: Storage, ours: str, other: Instant, stat: WriteStat, 
         "CONCURRENT_INSERT",
         f"the {other.action.value} {other.requested_time}, which completed since, inserted the record key {key!r} "
         f"into partition {stat.partition_path!r} as well",
+        other=other.requested_time,
+        groups=[f"{stat.partition_path or '.'}/{stat.file_id}"],
+    )
+
+
+def _file_gone(storage: Storage, ours: str, other: Instant, stat: WriteStat) -> CommitConflict:
+    return _conflict(
+        storage,
+        ours,
+        "CONCURRENT_INSERT",
+        f"the {other.action.value} {other.requested_time}, which completed since, inserted keys into {stat.path}, "
+        "which was cleaned before they could be compared",
         other=other.requested_time,
         groups=[f"{stat.partition_path or '.'}/{stat.file_id}"],
     )

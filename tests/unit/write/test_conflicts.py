@@ -10,7 +10,7 @@ from drawstring.model.file_group import FileGroupId
 from drawstring.model.instant import Action, Instant, State
 from drawstring.storage import MemoryStorage
 from drawstring.timeline.timeline import Timeline
-from drawstring.write.conflicts import check_groups, completed_since
+from drawstring.write.conflicts import Candidate, check_groups, check_new_keys, completed_since
 from drawstring.write.write_set import WriteSet
 
 
@@ -45,3 +45,12 @@ def test_history_is_not_read_where_nothing_was_archived():
     now = _state(FIRST, SECOND, LAST)
     del now.history
     assert [candidate.instant for candidate in completed_since(_state(FIRST, SECOND), now)] == [LAST]
+
+
+def test_inserted_keys_whose_file_was_cleaned_are_a_conflict_that_is_tried_again():
+    theirs = WriteStat("f9", "p/f9_0_7.parquet", "p", num_inserts=1)
+    mine = WriteStat("f8", "p/f8_0_8.parquet", "p", num_inserts=1)
+    other = Candidate(LAST, CommitMetadata("INSERT", (theirs,)))
+    with pytest.raises(CommitConflict) as caught:
+        check_new_keys([other], [(mine, mine.path)], MemoryStorage("memory://d"), "8")
+    assert caught.value.condition == "CONCURRENT_INSERT"
