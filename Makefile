@@ -20,7 +20,7 @@ demo: ## create, write, upsert and read a Hudi table, and show what the V2 read 
 	@$(RUN) python examples/demo.py $(ARGS)
 
 test: ## run the whole test suite (TESTS=path, ARGS='-k name' narrow it)
-	@$(PYTEST) -m "not interop and not torture" $(TESTS) $(ARGS)
+	@scripts/test.sh $(TESTS) $(ARGS)
 
 test-fast: ## run the tests that need no Spark
 	@$(PYTEST) -n auto -m "not spark and not cluster and not interop and not torture" $(TESTS) $(ARGS)

@@ -17,6 +17,13 @@ os.environ["TZ"] = "UTC"
 time.tzset()
 
 
+def pytest_collection_modifyitems(items):
+    """A test that takes the session, by whatever fixture, is a Spark test: nobody has to say so twice."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) and item.get_closest_marker("interop") is None:
+            item.add_marker(pytest.mark.spark)
+
+
 def pytest_terminal_summary(terminalreporter):
     """Say at the end what a fresh clone cannot test: a skip among thousands of tests is not seen."""
     absent = [r for r in terminalreporter.stats.get("skipped", ()) if "test_other_tables" in r.nodeid]

@@ -18,12 +18,14 @@ from drawstring.schema.meta_columns import META_COLUMNS
 class Group:
     """One file group: the rows of its base file, and those that a log updates or adds, if any.
 
-    Rows have the columns `id` (unique in the table) and `ts`, and `p`, the partition.
+    Rows have the columns `id` (unique in the table) and `ts`, and `p`, the partition. `bucket` is what the file id
+    names, by default the position among the groups.
     """
 
     partition: str
     rows: pa.Table
     updates: pa.Table | None = None
+    bucket: int | None = None
 
 
 def make(
@@ -48,7 +50,8 @@ def _base_file(
     writer: bench._Writer, number: int, group: Group, write: Callable[[pa.Table, Any], Any]
 ) -> str:
     partition = f"p={group.partition}"
-    file_id = f"{number:08x}-0000-4000-8000-{abs(hash(str(writer.path))) % 16**12:012x}-0"
+    first = f"{number:08x}" if group.bucket is None else f"{group.bucket:08d}"
+    file_id = f"{first}-{number:04x}-4000-8000-{abs(hash(str(writer.path))) % 16**12:012x}-0"
     name = f"{file_id}_0-1-{number}_{bench.FIRST}.parquet"
     target = writer.partition(partition) / name
     write(with_meta(group.rows, partition, name), str(target))

@@ -34,9 +34,9 @@ def arrow(rows: Rows) -> pa.Table:
     return pa.table([pa.array(list(c), f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
 
-def new_table(path: object, rows: Rows = ()) -> LocalStorage:
+def new_table(path: object, rows: Rows = (), *, options: Mapping[str, Any] | None = None) -> LocalStorage:
     """Make a table, with a first commit when there are rows."""
-    drawstring.create_table(str(path), SCHEMA, options=OPTIONS)
+    drawstring.create_table(str(path), SCHEMA, options={**OPTIONS, **(options or {})})
     if found := list(rows):
         drawstring.open_table(str(path)).write(arrow(found))
     return LocalStorage(str(path))
@@ -93,6 +93,7 @@ class HookedStorage(LocalStorage):
     def __init__(self, root: str) -> None:
         super().__init__(root)
         self.count = 0
+        self.with_siblings = False
         self.before: Callable[[int, str, str], None] = lambda number, operation, path: None
         self.after: Callable[[int, str, str], None] = lambda number, operation, path: None
 
@@ -135,6 +136,14 @@ class HookedStorage(LocalStorage):
     def sync_directories(self, paths: Iterable[str]) -> None:
         act, wanted = super().sync_directories, list(paths)
         self._changed("sync", ",".join(sorted(wanted)), lambda: act(wanted))
+
+    def sibling(self, name: str) -> LocalStorage:
+        """Where asked for, operations on the other directory count like those on this one."""
+        if not self.with_siblings:
+            return super().sibling(name)
+        other = type(self)(super().sibling(name).root)
+        other._changed = self._changed  # type: ignore[method-assign]
+        return other
 
     def exchange(self, other: LocalStorage) -> None:
         act = super().exchange

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from drawstring.config.metadata_options import MetadataTableOptions
 from drawstring.config.read_options import (
     AS_OF,
     BEGIN,
@@ -46,8 +47,14 @@ from drawstring.timeline.timeline import Timeline
 from drawstring.write.create import create_table as create_on_storage
 from drawstring.write.evolution import incoming_schema
 from drawstring.write.in_process import ArrowRows, as_rows
+from drawstring.write.metadata_table.upkeep import drop_metadata_table, rebuild_metadata_table
 from drawstring.write.pipeline import APPEND, CommitResult, delete_partitions, write_rows
+from drawstring.write.progress import showing
 from drawstring.write.rollback import rollback_dead, rollback_pending, writes_to_roll_back
+from drawstring.write.services.archiving import archive, plan_of_archive
+from drawstring.write.services.cleaning import clean, plan_of_clean
+from drawstring.write.services.compacting import compact, plan_of_compact
+from drawstring.write.services.results import ArchiveResult, CleanResult, CompactResult
 
 Moment = str | dt.date | dt.datetime
 EARLIEST = "earliest"
@@ -233,14 +240,6 @@ class Table:
         not given here is taken from the table's options.
         """
         self._check_incremental("incremental")
-        if self.options.incremental_format == "cdc":
-            raise UnsupportedTable(
-                f"Cannot read the change data of {self.path} so: Table.change_data(begin, end) returns it in Python, "
-                "Table.changes rows with their kind. Leave hoodie.datasource.query.incremental.format out.",
-                condition="CDC_NOT_SUPPORTED",
-                operation="incremental",
-                path=self.path,
-            )
         lower = self._begin(self.options.begin if begin is None else begin)
         upper = self._instant(self.options.end if end is None else end, END.key)
         return IncrementalRead(self.state(), read_task, lower, upper, self.options)
@@ -298,6 +297,12 @@ class Table:
             UnsupportedTable: the table does not capture changes; `changes` works without.
         """
         self._check_incremental("change_data")
+        self._check_captures_changes()
+        lower = self._begin(self.options.begin if begin is None else begin)
+        upper = self._instant(self.options.end if end is None else end, END.key)
+        return ChangeData(replace(self.state(), data_skipping=False), read_task, lower, upper)
+
+    def _check_captures_changes(self) -> None:
         if self.config.properties.get("hoodie.table.cdc.enabled", "false").lower() != "true":
             raise UnsupportedTable(
                 f"Cannot read the change data of {self.path}: the table does not capture changes "
@@ -306,9 +311,6 @@ class Table:
                 operation="change_data",
                 path=self.path,
             )
-        lower = self._begin(self.options.begin if begin is None else begin)
-        upper = self._instant(self.options.end if end is None else end, END.key)
-        return ChangeData(self.state(), read_task, lower, upper)
 
     def stream(
         self,
@@ -325,6 +327,8 @@ class Table:
             state: the sight of the table whose columns batches have; by default the table as it is now.
         """
         self._check_incremental("stream")
+        if self.options.is_change_data:
+            self._check_captures_changes()
         chosen = StreamOptions.of(options, session)
         now = self._pin_until(None) if state is None else state
         return TableStream.begin(self._pin_until, read_task, chosen, self.options, now)
@@ -373,10 +377,80 @@ class Table:
         """Return what `rollback` would roll back; nothing is changed."""
         return writes_to_roll_back(self.storage, instant)
 
+    def clean(self, *, options: Mapping[str, Any] | None = None, dry_run: bool = False) -> CleanResult:
+        """Delete file versions that no reader needs any more by the retention; returns what went, or would go.
+
+        Args:
+            options: `hoodie.clean.*`: the policy, and how much is retained.
+            dry_run: only tell what would go.
+        """
+        wanted = WriteOptions.of(options)
+        if dry_run:
+            return plan_of_clean(self.storage, wanted.services)
+        with showing(f"Cleaning {self.path}", enabled=wanted.shows_progress):
+            return clean(self.storage, wanted.services)
+
+    def archive(self, *, options: Mapping[str, Any] | None = None, dry_run: bool = False) -> ArchiveResult:
+        """Move old instants from the active timeline into its history; returns which went, or would go.
+
+        Args:
+            options: `hoodie.keep.*` and `hoodie.archive.*`: how many commits stay.
+            dry_run: only tell what would go.
+        """
+        wanted = WriteOptions.of(options)
+        if dry_run:
+            return plan_of_archive(self.storage, wanted.services)
+        with showing(f"Archiving {self.path}", enabled=wanted.shows_progress):
+            return archive(self.storage, wanted.services)
+
+    def compact(
+        self,
+        *,
+        schedule: bool = True,
+        run: bool = True,
+        only_if_due: bool = False,
+        options: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+    ) -> CompactResult:
+        """Merge the log files of a merge-on-read table into new base files; no reader sees a difference.
+
+        Args:
+            schedule: make a new plan of all slices that have logs; without, only plans that are there are run.
+            run: run plans, those first that others left; without, a new plan waits for somebody who runs it.
+            only_if_due: make a plan only when `hoodie.compact.inline.trigger.strategy` says so.
+            options: `hoodie.compact.*` and `hoodie.compaction.*`.
+            dry_run: only tell what would be merged.
+        """
+        wanted = WriteOptions.of(options)
+        if dry_run:
+            return plan_of_compact(self.storage, wanted.services, only_if_due=only_if_due)
+        with showing(f"Compacting {self.path}", enabled=wanted.shows_progress):
+            return compact(
+                self.storage,
+                wanted.services,
+                only_if_due=only_if_due,
+                schedules=schedule,
+                runs=run,
+                files=wanted.files,
+            )
+
+    def rebuild_metadata(self, options: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+        """Make the metadata table anew from the table's files, for one that is damaged; returns its indexes.
+
+        It has the indexes that it had and drawstring keeps, and those that `options` (`hoodie.metadata.…`) ask for.
+        """
+        return rebuild_metadata_table(self.storage, MetadataTableOptions.of(options))
+
+    def drop_metadata(self) -> bool:
+        """Remove the metadata table as Hudi does; False when there is none. Writes make it again by default."""
+        return drop_metadata_table(self.storage)
+
     def asked(self) -> ScanSource:
         """What the options ask for: a snapshot, a range of commits, or what they changed."""
         if self.options.changelog:
-            return self.changes(self.options.begin or EARLIEST)
+            return self.changes(self.options.begin or EARLIEST, net=self.options.net_changes)
+        if self.options.is_change_data:
+            return self.change_data(self.options.begin or EARLIEST)
         return self.incremental() if self.options.query_type == INCREMENTAL else self.snapshot()
 
     def inspect(self, as_of: Moment | None = None) -> TableReport:
@@ -400,8 +474,15 @@ class Table:
         where: str | None = None,
         select: Sequence[str] | None = None,
         as_of: Moment | None = None,
+        limit: int | None = None,
+        order_by: str | None = None,
+        aggregate: Sequence[str] = (),
     ) -> PlanReport:
-        """Tell what a scan would read, what it would skip, and why; nothing but metadata is touched."""
+        """Tell what a scan would read, what it would skip, and why; nothing but metadata is touched.
+
+        `order_by` is a column, `"column DESC"` for the other direction. With aggregates such as `"max(amount)"` the
+        scan reads what metadata does not prove of them, and notes say why.
+        """
         snapshot = self.snapshot(
             as_of, query_type=None if self.options.query_type != INCREMENTAL else SNAPSHOT
         )
@@ -413,7 +494,10 @@ class Table:
             )
         scan = snapshot.scan().select(*select) if select else snapshot.scan()
         scan = scan.where(where) if where else scan
+        if order_by:
+            column, _, direction = order_by.strip().partition(" ")
+            scan = scan.order_by(column, descending=direction.strip().lower() == "desc")
+        scan = scan if limit is None else scan.limit(limit)
         latest = snapshot.latest_instant
-        return plan_report(
-            scan, path=self.path, where=where, instant=latest.requested_time if latest else None
-        )
+        instant = latest.requested_time if latest else None
+        return plan_report(scan, path=self.path, where=where, instant=instant, aggregate=aggregate)

@@ -36,7 +36,7 @@ def disturbed(rows: Any, trouble: str, mark: str) -> Any:
         if task.partitionId() == 0 and task.attemptNumber() == 0:
             Path(f"{mark}-{task.taskAttemptId()}").touch()
             if trouble == "slow":
-                time.sleep(12)
+                time.sleep(8)
             else:
                 daemon = os.getppid()
                 os.kill(int(Path(f"/proc/{daemon}/stat").read_text().split()[3]), signal.SIGKILL)

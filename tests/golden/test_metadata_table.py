@@ -41,7 +41,9 @@ def test_the_metadata_table_and_the_directories_agree(name, golden_path):
 KEPT = ("files", "column_stats", "partition_stats", "bloom_filters", "record_index")
 
 
-@pytest.mark.parametrize("name", harness.table_names())
+@pytest.mark.parametrize(
+    "name", [n for n in harness.table_names() if not n.startswith(("v2_", "v3_", "v5_"))]
+)
 def test_keys_and_file_groups_are_those_that_hudi_chose(name, golden_path):
     storage = LocalStorage(golden_path(name))
     config = read_table_config(storage)

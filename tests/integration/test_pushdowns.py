@@ -109,6 +109,8 @@ def test_aggregates_are_answered_by_metadata_or_not_at_all(spark, view, kind):
         view(kind)
         pushed = spark.sql(query)
         assert ("LocalTableScan" in plan_of(pushed)) == (kind in answered), query
+        if kind == "some" and "cow" in answered and kind not in answered and "st.y" not in query:
+            assert "answered by metadata but for" in plan_of(pushed), query
         found = answers(pushed)
         view(kind, "aggregates")
         plain = spark.sql(query)
@@ -208,3 +210,67 @@ def _entries(scala_map):
     iterator = scala_map.iterator()
     while iterator.hasNext():
         yield iterator.next()
+
+
+def test_slices_that_metadata_does_not_speak_for_are_read_alone(spark, tables, tmp_path):
+    path = shutil.copytree(tables["some"], tmp_path / "some")
+    frame = spark.read.format("hudi").option(USE_V2, "true").load(str(path))
+    for file in Path(path).rglob("*.parquet"):
+        if int(file.name[:8], 16) not in (2, 5):
+            file.write_bytes(b"")
+    assert answers(frame.selectExpr("count(*)")) == [(100,)]
+    assert sorted(answers(frame.groupBy("p").count())) == [("a", 50), ("b", 50)]
+    assert answers(frame.where("p = 'a'").selectExpr("count(*) + 1")) == [(51,)]
+
+
+def test_files_with_nan_or_long_texts_are_read_and_the_others_are_not(spark, tmp_path):
+    def group(k, values):
+        count = len(values)
+        rows = {
+            "id": pa.array(range(10 * k, 10 * k + count), pa.int64()),
+            "ts": pa.array([1] * count, pa.int64()),
+            "p": ["a"] * count,
+            "x": pa.array(values, pa.float64()),
+        }
+        return small_tables.Group("a", pa.table(rows))
+
+    path = small_tables.make(
+        tmp_path / "t", [group(0, [1.0, 2.0]), group(1, [3.0, float("nan")]), group(2, [None])]
+    )
+    reader = spark.read.format("hudi").option(USE_V2, "true")
+    for query in ("max(x)", "min(x)", "count(x)", "max(id)"):
+        pushed = reader.load(path).selectExpr(query)
+        plain = reader.option(f"{SWITCH}aggregates", "false").load(path).selectExpr(query)
+        assert repr(answers(pushed)) == repr(answers(plain)), query
+
+
+def test_a_sample_is_that_of_spark(spark, view):
+    for kind in ("cow", "some", "all"):
+        for query in (
+            "SELECT id, n FROM t TABLESAMPLE (30 PERCENT) REPEATABLE (7)",
+            "SELECT count(*) FROM t TABLESAMPLE (30 PERCENT) REPEATABLE (7)",
+            "SELECT id FROM t TABLESAMPLE (50 PERCENT) REPEATABLE (3) ORDER BY id DESC LIMIT 5",
+            "SELECT max(id), count(*) FROM t TABLESAMPLE (50 PERCENT) REPEATABLE (3)",
+        ):
+            view(kind)
+            pushed = spark.sql(query)
+            assert "Sample " not in plan_of(pushed)
+            assert "PushedSample" in plan_of(pushed)
+            found = answers(pushed)
+            view(kind, "sample")
+            plain = spark.sql(query)
+            assert "Sample " in plan_of(plain)
+            assert sorted(found) == sorted(answers(plain)), (kind, query)
+
+
+def test_the_ui_shows_what_a_scan_did(spark, view):
+    view("some")
+    frame = spark.sql("SELECT id, n FROM t WHERE p = 'a' AND id < 45")
+    assert len(frame.collect()) == 25
+    metrics = scan_metrics(frame)
+    assert (metrics["slicesSelected"], metrics["filesSkippedByPartition"]) == (3, 5)
+    assert metrics["filesSkippedByStatistics"] == 2
+    assert metrics["mergedRecords"] == 1
+    assert metrics["partitionSize"] > 0
+    assert metrics["pinnedInstant"] >= 20260102000000000
+    assert {"readTime", "planningTime", "filesSkippedByIndex"} <= metrics.keys()

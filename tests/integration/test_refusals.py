@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 
 REFUSED = {
     "TABLE_VERSION_TOO_NEW": {"hoodie.table.version": "10"},
-    "TABLE_VERSION_NOT_SUPPORTED": {"hoodie.table.version": "5"},
+    "TABLE_VERSION_NOT_SUPPORTED": {"hoodie.table.version": "1"},
     "TIMELINE_LAYOUT_NOT_SUPPORTED": {"hoodie.timeline.layout.version": "3"},
     "BASE_FILE_FORMAT_NOT_SUPPORTED": {"hoodie.table.base.file.format": "LANCE"},
     "LOG_FILE_FORMAT_NOT_SUPPORTED": {"hoodie.table.log.file.format": "PARQUET"},

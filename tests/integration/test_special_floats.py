@@ -132,7 +132,9 @@ def test_no_row_is_lost_in_spark(request, spark, tmp_path, writer, road, column)
 
 
 @pytest.mark.parametrize("column", ["d", "f", "st.x"])
-@pytest.mark.parametrize("writer", ["by_pyarrow", "by_spark", "merged"])
+@pytest.mark.parametrize(
+    "writer", ["by_pyarrow", pytest.param("by_spark", marks=pytest.mark.spark), "merged"]
+)
 def test_no_row_is_lost_in_arrow(request, tmp_path, writer, column):
     path = merged(tmp_path) if writer == "merged" else request.getfixturevalue(writer)
     snapshot, found = drawstring.open_table(path).snapshot(), drawstring.col(*column.split("."))

@@ -52,6 +52,12 @@ def stream(name: str, path: Path, folder: Path, options: dict[str, str] | None =
     return {"do": "stream", "name": name, "path": str(path), "folder": str(folder), "options": options or {}}
 
 
+def sink(source: Path, path: Path, checkpoint: Path, schema: str, options: dict[str, str]) -> Action:
+    """An action that streams new files of JSON into a table, each as a batch."""
+    places = {"source": str(source), "path": str(path), "checkpoint": str(checkpoint)}
+    return {"do": "sink", **places, "schema": schema, "options": options}
+
+
 def _session(engine: str) -> SparkSession:
     if engine == "hudi":
         from hudi_session import hudi_session
@@ -81,6 +87,8 @@ def _act(spark: SparkSession, action: Action) -> Any:
         return "written"
     if action["do"] == "stream":
         return _streamed(spark, action)
+    if action["do"] == "sink":
+        return _sunk(spark, action)
     frame = spark.read.format("hudi").options(**action["options"]).load(action["path"])
     if action["where"]:
         frame = frame.where(action["where"])
@@ -99,6 +107,14 @@ def _streamed(spark: SparkSession, action: Action) -> Any:
         "rows": json.loads(json.dumps(rows, default=str)),
         "offset": offsets[-1].read_text(encoding="utf-8").splitlines()[-1],
     }
+
+
+def _sunk(spark: SparkSession, action: Action) -> str:
+    reader = spark.readStream.schema(action["schema"]).option("maxFilesPerTrigger", 1)
+    writer = reader.json(action["source"]).writeStream.format("hudi").options(**action["options"])
+    writer = writer.option("checkpointLocation", action["checkpoint"]).trigger(availableNow=True)
+    writer.start(action["path"]).awaitTermination()
+    return "written"
 
 
 def main() -> int:

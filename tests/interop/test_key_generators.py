@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -103,3 +104,76 @@ def test_tables_of_times_go_to_and_fro(tmp_path, first):
             }
             assert seen == expected, (engine, name)
             assert len(found["rows"]) == len(expected)
+
+
+TYPED = "id int, l bigint, b boolean, d date, t timestamp, s string, c decimal(10,2), f double"
+VALUES = [
+    [1, 7, True, "2024-03-05", "2024-03-05 01:02:03.456", "a b", "1.50", 0.1],
+    [2, -7, False, "1969-12-31", "1969-12-31 23:59:59", "x/y=%", "-0.05", 1e10],
+    [3, None, None, None, None, None, None, None],
+    [4, 0, True, "2024-03-05", "2024-03-05 00:00:00", "\u00e9", "0.00", -0.0],
+]
+CASTS = [
+    *("id", "l", "b", "cast(d as date) d", "cast(t as timestamp) t", "s"),
+    *("cast(c as decimal(10,2)) c", "f"),
+]
+_CLASS, _KEY, _PATH = (
+    "hoodie.datasource.write.keygenerator.class",
+    "hoodie.datasource.write.recordkey.field",
+    "hoodie.datasource.write.partitionpath.field",
+)
+_STYLES = {
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+    "hoodie.datasource.write.partitionpath.urlencode": "true",
+}
+_PACKAGE = "org.apache.hudi.keygen."
+KINDS = {
+    **{f"simple by {c}": {_KEY: "id", _PATH: c} for c in ("l", "b", "d", "c", "f")},
+    "simple by text": {_KEY: "id", _PATH: "s", **_STYLES},
+    "simple by time": {_KEY: "id", _PATH: "t", **_STYLES},
+    "complex": {_CLASS: _PACKAGE + "ComplexKeyGenerator", _KEY: "id,s,l", _PATH: "b,d", **_STYLES},
+    "complex of one": {_CLASS: _PACKAGE + "ComplexKeyGenerator", _KEY: "id", _PATH: "b,l"},
+    "of no partition": {_CLASS: _PACKAGE + "NonpartitionedKeyGenerator", _KEY: "id,d", _PATH: ""},
+    "custom": {_CLASS: _PACKAGE + "CustomKeyGenerator", _KEY: "id,l", _PATH: "b:simple,l:simple", **_STYLES},
+}
+
+
+def test_keys_and_paths_are_those_that_hudi_makes(tmp_path):
+    seen = {}
+    for engine in ("hudi", "drawstring"):
+        actions = []
+        for name, kind in KINDS.items():
+            options = {"hoodie.table.name": "keys", "hoodie.metadata.enable": "false", **kind}
+            path = tmp_path / engine / name.replace(" ", "_")
+            columns = TYPED.replace("date", "string").replace("timestamp", "string")
+            columns = columns.replace("decimal(10,2)", "string")
+            actions.append(write(path, VALUES, columns, options, select=CASTS, name=f"{name} written"))
+            actions.append(read(name, path))
+        seen[engine] = run(engine, actions, tmp_path / f"{engine}-runs")
+    for name in KINDS:
+        assert seen["hudi"][f"{name} written"] == "written", (name, seen["hudi"][f"{name} written"])
+        assert _made(seen["drawstring"][name]) == _made(seen["hudi"][name]), name
+
+
+def _made(found):
+    assert "rows" in found, found
+    return sorted((row["_hoodie_record_key"], row["_hoodie_partition_path"]) for row in found["rows"])
+
+
+def test_keys_are_made_by_the_same_rule_where_none_is_configured(tmp_path):
+    options = {"hoodie.table.name": "keys", "hoodie.metadata.enable": "false"}
+    for engine in ("hudi", "drawstring"):
+        path = tmp_path / f"{engine}-table"
+        actions = [
+            write(path, [[1, "a"], [2, "b"]], "n int, s string", options, name="written"),
+            write(path, [[1, "a"]], "n int, s string", options, name="again"),
+            read("rows", path),
+        ]
+        found = run(engine, actions, tmp_path / engine)
+        assert (found["written"], found["again"]) == ("written", "written"), found
+        rows = found["rows"]["rows"]
+        keys = [row["_hoodie_record_key"] for row in rows]
+        assert len(set(keys)) == len(keys) == 3
+        # The instant, the task and a number within it.
+        assert all(re.fullmatch(r"\d{17}_\d+_\d+", key) for key in keys), keys
+        assert all(key.startswith(row["_hoodie_commit_time"]) for key, row in zip(keys, rows, strict=True))

@@ -1,8 +1,9 @@
 """The real commit code, one storage operation at a time, in an order that a seed decides.
 
 Writers are threads that wait at every storage operation until the scheduler lets them go. A crash is an exception
-that ends a thread at an operation and kills its heartbeat; a lapse takes the lock away from whoever holds it. At the
-end another writer repairs, and the table must hold what was acknowledged, and nothing that was not written.
+that ends a thread at an operation and kills its heartbeat; a lapse takes the lock away from whoever holds it; a
+writer that pauses for too long is taken for dead by the others, and goes on. At the end another writer repairs, and
+the table must hold what was acknowledged, and nothing that was not written.
 
 A failing seed is printed with the assertion; run it again with `simulate(seed)`.
 """
@@ -174,6 +175,8 @@ def _schedule(scheduler: Scheduler, plain: MemoryStorage, writers: list[Writer])
                 scheduler.dead.add(writer.name)
             elif what < 0.06:
                 plain.delete(LOCK)
+            elif what < 0.07:
+                _seem_dead(plain)
             scheduler.waiting[writer.name].release()
             scheduler.arrived.acquire()
             if writer.done:
@@ -181,6 +184,11 @@ def _schedule(scheduler: Scheduler, plain: MemoryStorage, writers: list[Writer])
                 _die(plain, writer)
                 alive.remove(writer)
                 break
+
+
+def _seem_dead(plain: MemoryStorage) -> None:
+    for name in heartbeat.heartbeats(plain):
+        plain.write(f"{heartbeat.DIRECTORY}/{name}", replace(Owner.me(), pid=2**22 + 1).to_bytes())
 
 
 def _die(plain: MemoryStorage, writer: Writer) -> None:
@@ -194,12 +202,14 @@ def _die(plain: MemoryStorage, writer: Writer) -> None:
 def _check(seed: int, plain: MemoryStorage, writers: list[Writer]) -> None:
     assert not [writer.broken for writer in writers if writer.broken], (seed, [w.broken for w in writers])
     plain.delete(LOCK)
-    for name in heartbeat.heartbeats(plain):
-        plain.write(f"{heartbeat.DIRECTORY}/{name}", replace(Owner.me(), pid=2**22 + 1).to_bytes())
+    _seem_dead(plain)
+    told = set(heartbeat.heartbeats(plain))
     last = Transaction.begin(plain, operation="INSERT")
     last.abort()
     state = load_state(plain)
-    assert not state.timeline.pending, seed
+    # A writer that was taken for dead, and whose heartbeat was swept, may still announce its instant and die then:
+    # nothing tells that one from a foreign writer's, so it is left until somebody rolls it back by name.
+    assert not [instant for instant in state.timeline.pending if instant.requested_time in told], seed
     completed = state.timeline.completed_writes
     times = {instant.requested_time for instant in completed}
     for writer in writers:

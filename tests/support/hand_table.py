@@ -213,6 +213,7 @@ class HandTable:
             blocks += delete_blocks(instant, self.avro, keys, base.partition_path, [orderings])
         content = b"".join(blocks)
         path = join_path(base.partition_path, name)
+        self._metafile(base.partition_path, instant)
         self.storage.write(path, content)
         columns = indexed_columns(self.storage, self.config, self.schema)
         self.log_ranges[path] = ranges_of_batches(table.to_batches(), columns)

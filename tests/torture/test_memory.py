@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from benchmarks import large_rewrite
 from benchmarks.large_group import expected, make, measured, shapes
 
 pytestmark = [
@@ -24,3 +25,10 @@ def test_a_file_group_larger_than_memory_is_read_exactly_and_in_bounds(tmp_path,
     result = measured(make(tmp_path / "t", shape))
     assert result["found"] == expected(shape)
     assert result["anonymous"] - result["before"] < MOST_BYTES
+
+
+def test_a_large_base_file_is_rewritten_within_a_gigabyte(tmp_path):
+    count = large_rewrite.make(tmp_path / "t", 1024)
+    found = large_rewrite.measured(tmp_path / "t", count, 1_000_000)
+    assert found["counts"] == [500_000, 500_000, 1]
+    assert found["anonymous"] - found["before"] < 2**30

@@ -75,7 +75,7 @@ def test_a_cut_file_without_backup_does_not_pass_its_checksum(tmp_path):
         ({"hoodie.table.version": "-1"}, "TABLE_VERSION_NOT_SUPPORTED"),
         ({"hoodie.timeline.layout.version": "1"}, "TIMELINE_LAYOUT_NOT_SUPPORTED"),
         ({"hoodie.timeline.layout.version": "99"}, "TIMELINE_LAYOUT_NOT_SUPPORTED"),
-        ({"hoodie.table.version": "5"}, "TABLE_VERSION_NOT_SUPPORTED"),
+        ({"hoodie.table.version": "1"}, "TABLE_VERSION_NOT_SUPPORTED"),
         ({"hoodie.table.base.file.format": "ORC"}, "BASE_FILE_FORMAT_NOT_SUPPORTED"),
         ({"hoodie.table.base.file.format": "lance"}, "BASE_FILE_FORMAT_NOT_SUPPORTED"),
     ],

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from drawstring import errors
 from drawstring.cli import doctor as doctor_checks
-from drawstring.cli import render
+from drawstring.cli import render, services
 from drawstring.inspection.problems import Problem
 
 EXIT_CODES: dict[type[errors.DrawstringError], int] = {
@@ -87,6 +87,13 @@ def plan(
         str | None, typer.Option("--where", help="SQL predicate, e.g. \"day = '2026-08-22'\".")
     ] = None,
     select: Annotated[str | None, typer.Option("--select", help="Columns, separated by commas.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=0, help="At most so many rows.")] = None,
+    order_by: Annotated[
+        str | None, typer.Option("--order-by", help='A column, or "COLUMN DESC"; with --limit.')
+    ] = None,
+    aggregate: Annotated[
+        str | None, typer.Option("--aggregate", help='Aggregates, e.g. "count(*), max(amount)".')
+    ] = None,
     as_of: AsOf = None,
     as_json: AsJson = False,
     files: Annotated[int, typer.Option(min=0, help="How many tasks to show; 0 for all.")] = 20,
@@ -94,12 +101,22 @@ def plan(
     """Show what a scan would read, what it would skip, and why."""
     from drawstring.table import open_table
 
-    columns = [name.strip() for name in select.split(",") if name.strip()] if select else None
-    report = open_table(path).explain(where=where, select=columns, as_of=as_of)
+    report = open_table(path).explain(
+        where=where,
+        select=_listed(select) or None,
+        as_of=as_of,
+        limit=limit,
+        order_by=order_by,
+        aggregate=_listed(aggregate),
+    )
     if as_json:
         _print_json(report.as_dict())
     else:
         _console().print(render.plan_report(report, files=files))
+
+
+def _listed(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
 @app.command()
@@ -124,6 +141,35 @@ def rollback(
     else:
         done = "Would roll back" if dry_run else "Rolled back"
         _console().print(f"{done} {', '.join(found)}." if found else "There is nothing to roll back.")
+
+
+services.register(app)
+metadata_app = typer.Typer(help="Make or remove the metadata table of a table.", no_args_is_help=True)
+app.add_typer(metadata_app, name="metadata")
+
+
+@metadata_app.command("rebuild")
+def metadata_rebuild(path: TablePath, as_json: AsJson = False) -> None:
+    """Make the metadata table anew from the table's files, with the indexes that it had: for one that is damaged."""
+    from drawstring.table import open_table
+
+    partitions = open_table(path).rebuild_metadata()
+    if as_json:
+        _print_json({"partitions": partitions})
+    else:
+        _console().print(f"Made the metadata table with {', '.join(partitions)}.")
+
+
+@metadata_app.command("drop")
+def metadata_drop(path: TablePath, as_json: AsJson = False) -> None:
+    """Remove the metadata table. Writes make it again unless hoodie.metadata.enable is false."""
+    from drawstring.table import open_table
+
+    dropped = open_table(path).drop_metadata()
+    if as_json:
+        _print_json({"dropped": dropped})
+    else:
+        _console().print("Removed the metadata table." if dropped else "There is no metadata table.")
 
 
 def _exit_with(problems: Sequence[Problem]) -> None:

@@ -19,6 +19,7 @@ from drawstring.errors import DrawstringError
 from drawstring.inspection import PlanReport, SliceReport, TableReport
 from drawstring.inspection.plan_report import REASONS
 from drawstring.inspection.text import counted, names, printable
+from drawstring.write.services.results import ArchiveResult, CleanResult, CompactResult
 
 Item = TypeVar("Item")
 
@@ -87,6 +88,7 @@ def plan_report(report: PlanReport, *, files: int) -> RenderableType:
         _titled("Read", read, *more) if report.tasks else "Nothing is read.",
         "",
         _titled("Skipped", skipped) if report.skipped else "Nothing is skipped.",
+        *(Text(printable(f"Declined: {note}")) for note in report.notes),
     )
 
 
@@ -171,3 +173,56 @@ def _first(items: tuple[Item, ...], most: int) -> tuple[Item, ...]:
 
 def _more(count: int, most: int, what: str = "more") -> list[RenderableType]:
     return [Text(f"… and {count - most:,} {what}", style="dim")] if most and count > most else []
+
+
+def clean_result(result: CleanResult) -> RenderableType:
+    """What a clean deleted, or would."""
+    if not result.files:
+        return _with_finished("There is nothing to clean.", result)
+    shown = _table("partition", "file")
+    for path, gone in sorted(result.files.items()):
+        for name in gone:
+            mark = " (not deleted)" if name in result.failed.get(path, ()) else ""
+            _row(shown, path or ".", f"{name}{mark}")
+    verb = "Would delete" if result.is_dry_run else f"Clean {result.instant} deleted"
+    kept = f"; states since {result.earliest_retained} can be read" if result.earliest_retained else ""
+    return Group(shown, _with_finished(f"{verb} {result.files_deleted:,} files{kept}.", result))
+
+
+def _with_finished(text: str, result: CleanResult) -> str:
+    if not result.finished:
+        return text
+    verb = "Would first finish" if result.is_dry_run else "Finished first"
+    return f"{text} {verb}: {', '.join(result.finished)}."
+
+
+def archive_result(result: ArchiveResult) -> RenderableType:
+    """Which instants were archived, or would be."""
+    if not result.instants:
+        return "There is nothing to archive."
+    shown = _table("instant", "action")
+    for instant, action in result.instants:
+        _row(shown, instant, action)
+    verb = "Would archive" if result.is_dry_run else "Archived"
+    return Group(shown, f"{verb} {len(result.instants):,} instants.")
+
+
+def compact_result(result: CompactResult) -> RenderableType:
+    """What was compacted, or would be."""
+    running = f" Others are running {', '.join(result.running)}." if result.running else ""
+    if not result.compactions:
+        return f"There is nothing to compact.{running}"
+    shown = _table("compaction", "partition", "file group", "base file", "logs", "size")
+    for found in result.compactions:
+        for group in found.groups:
+            base, logs = group.base_file or "", str(len(group.log_files))
+            told = size(group.bytes) if group.bytes else ""
+            _row(shown, found.instant or "new", group.partition_path or ".", group.file_id, base, logs, told)
+    groups = sum(len(found.groups) for found in result.compactions)
+    done = [found for found in result.compactions if found.completion_time]
+    rows, written = sum(found.rows for found in done), sum(found.bytes_written for found in done)
+    if result.is_dry_run:
+        return Group(shown, f"Would compact {groups:,} file groups.{running}")
+    if not done:
+        return Group(shown, f"Scheduled a compaction of {groups:,} file groups.{running}")
+    return Group(shown, f"Compacted {groups:,} file groups: {rows:,} rows, {size(written)}.{running}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,8 @@ INCREMENTAL_FORMAT = Option(
     "hoodie.datasource.query.incremental.format",
     one_of("latest_state", "cdc"),
     "latest_state",
-    "What an incremental read returns.",
+    "What an incremental read returns: rows in their newest version, or change data (op, ts_ms, before, after) of a "
+    "table that captures changes; that may begin with the first commit, and be a stream.",
     allowed=("latest_state", "cdc"),
 )
 AS_OF = Option(
@@ -59,6 +60,14 @@ CHANGELOG = Option(
     "Read what commits changed instead of rows: the table's columns and _rowkind (+I, -U, +U, -D), from "
     "hoodie.datasource.read.begin.instanttime, by default the first commit, to …end.instanttime.",
     aliases=("read.changelog",),
+    allowed=("true", "false"),
+)
+NET_CHANGES = Option(
+    "hoodie.datasource.read.changelog.net",
+    boolean,
+    False,
+    "Of hoodie.datasource.read.changelog only the outcome for each row over the range, or over each batch of a stream.",
+    aliases=("read.changelog.net",),
     allowed=("true", "false"),
 )
 USE_DSV2 = Option(
@@ -159,6 +168,12 @@ PUSH_COLUMN_STATISTICS = _pushdown(
     "column-statistics",
     "Tell Spark's cost-based optimiser bounds, null counts and distinct values of a V2 read.",
 )
+PUSH_PARTITIONING = _pushdown(
+    "partitioning",
+    "Tell Spark that rows of a V2 read lie together by bucket or by partition, so that joins and aggregates by them "
+    "need no shuffle. Sessions ask for it by spark.sql.sources.v2.bucketing.enabled=true.",
+)
+PUSH_SAMPLE = _pushdown("sample", "Take the sample of TABLESAMPLE while files of a V2 read are read.")
 PUSHDOWNS: Mapping[str, Option[bool]] = {
     "filters": PUSH_FILTERS,
     "limit": PUSH_LIMIT,
@@ -166,8 +181,29 @@ PUSHDOWNS: Mapping[str, Option[bool]] = {
     "aggregates": PUSH_AGGREGATES,
     "runtime-filters": PUSH_RUNTIME_FILTERS,
     "column-statistics": PUSH_COLUMN_STATISTICS,
+    "partitioning": PUSH_PARTITIONING,
+    "sample": PUSH_SAMPLE,
 }
 """What a V2 read pushes down, each with its switch; the answer is the same with it on or off."""
+
+INDEX_TYPE = Option(
+    "hoodie.index.type",
+    text,
+    None,
+    "The writers' index. BUCKET, with the number of buckets, lets a V2 read tell Spark that rows lie together by key.",
+)
+BUCKET_ENGINE = Option(
+    "hoodie.index.bucket.engine", text, None, "The writers' kind of bucket index; SIMPLE is made use of."
+)
+BUCKETS = Option("hoodie.bucket.index.num.buckets", text, None, "The writers' number of buckets.")
+BUCKET_FIELD = Option(
+    "hoodie.bucket.index.hash.field",
+    text,
+    None,
+    "The fields of the record key that the writers' bucket index hashes; all of them by default.",
+)
+BUCKET_INDEX = (INDEX_TYPE, BUCKET_ENGINE, BUCKETS, BUCKET_FIELD)
+"""How writers spread rows over file groups; files are asked whether it is so."""
 
 DELETE_FIELD = Option("hoodie.payload.delete.field", text, None, "Column that marks deleted records.")
 DELETE_MARKER = Option("hoodie.payload.delete.marker", text, None, "Value of that column in deleted records.")
@@ -179,6 +215,7 @@ ALL: tuple[Option[Any], ...] = (
     BEGIN,
     END,
     CHANGELOG,
+    NET_CHANGES,
     USE_DSV2,
     SCHEMA_ON_READ,
     METADATA_ENABLE,
@@ -190,6 +227,7 @@ ALL: tuple[Option[Any], ...] = (
     SKIP_CLUSTERING,
     MERGE_TYPE,
     *PUSHDOWNS.values(),
+    *BUCKET_INDEX,
     DELETE_FIELD,
     DELETE_MARKER,
 )
@@ -224,6 +262,7 @@ class ReadOptions:
     begin: str | None = None
     end: str | None = None
     changelog: bool = False
+    net_changes: bool = False
     use_dsv2: bool = False
     schema_on_read: bool = False
     use_metadata_table: bool = True
@@ -236,6 +275,7 @@ class ReadOptions:
     merge_type: str = "payload_combine"
     pushdowns: frozenset[str] = frozenset(PUSHDOWNS)
     merge_settings: Mapping[str, str] = field(default_factory=dict)
+    bucket_index: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -258,6 +298,7 @@ class ReadOptions:
             begin=BEGIN.find(*layers),
             end=END.find(*layers),
             changelog=CHANGELOG.find(*layers),
+            net_changes=NET_CHANGES.find(*layers),
             use_dsv2=USE_DSV2.find(*layers),
             schema_on_read=SCHEMA_ON_READ.find(*layers),
             use_metadata_table=METADATA_ENABLE.find(*layers),
@@ -270,10 +311,16 @@ class ReadOptions:
             merge_type=MERGE_TYPE.find(*layers),
             pushdowns=frozenset(name for name, option in PUSHDOWNS.items() if option.find(*layers)),
             merge_settings=_merge_settings(call, session),
+            bucket_index=_given(BUCKET_INDEX, *layers),
         )
         options._check()
         _refuse_others(call, session)
         return options
+
+    @property
+    def is_change_data(self) -> bool:
+        """Whether Hudi's change data is asked for."""
+        return self.query_type == INCREMENTAL and self.incremental_format == "cdc"
 
     def _check(self) -> None:
         if self.changelog and (self.as_of is not None or self.incremental_format == "cdc"):
@@ -284,7 +331,7 @@ class ReadOptions:
                 key=CHANGELOG.key,
                 other=other,
             )
-        if self.query_type == INCREMENTAL and self.begin is None:
+        if self.query_type == INCREMENTAL and self.begin is None and not self.is_change_data:
             raise InvalidOption(
                 f"An incremental read needs {BEGIN.key}: the instant after which changes are returned "
                 "('000' for all).",
@@ -324,6 +371,11 @@ def _refuse_others(*layers: Mapping[str, Any] | None) -> None:
                     key=key,
                     value=found,
                 )
+
+
+def _given(options: Iterable[Option[Any]], *layers: Mapping[str, Any] | None) -> dict[str, str]:
+    found = {option.key: option.find(*layers) for option in options}
+    return {key: value for key, value in found.items() if value}
 
 
 def _merge_settings(*layers: Mapping[str, Any] | None) -> dict[str, str]:

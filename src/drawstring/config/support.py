@@ -12,9 +12,9 @@ from typing import Any
 from drawstring.config.table_config import LOG_FILE_FORMAT, TABLE_FORMAT, TableConfig
 from drawstring.errors import UnsupportedTable
 
-READABLE_VERSIONS = (6, 8, 9)
+READABLE_VERSIONS = (2, 3, 4, 5, 6, 8, 9)
 NEWEST_VERSION = max(READABLE_VERSIONS)
-_LAYOUTS = {6: (1,), 8: (2,), 9: (2,)}
+_LAYOUTS = {8: (2,), 9: (2,)}
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def _version_too_old(config: TableConfig) -> str | None:
 
 
 def _layout(config: TableConfig) -> str | None:
-    return None if config.layout in _LAYOUTS.get(config.version, (1, 2)) else str(config.layout)
+    return None if config.layout in _LAYOUTS.get(config.version, (1,)) else str(config.layout)
 
 
 def _base_file_format(config: TableConfig) -> str | None:
@@ -68,12 +68,12 @@ REFUSALS = (
     Refusal(
         "TABLE_VERSION_NOT_SUPPORTED",
         _version_too_old,
-        "its table version is {found}; drawstring reads 6, 8 and 9. Upgrade the table with Apache Hudi",
+        "its table version is {found}; drawstring reads 2 to 6, 8 and 9. Upgrade the table with Apache Hudi",
     ),
     Refusal(
         "TIMELINE_LAYOUT_NOT_SUPPORTED",
         _layout,
-        "its timeline layout is {found}; expected 1 for version 6 and 2 for versions 8 and 9",
+        "its timeline layout is {found}; expected 1 for versions up to 6 and 2 for versions 8 and 9",
     ),
     Refusal(
         "BASE_FILE_FORMAT_NOT_SUPPORTED",
@@ -152,12 +152,11 @@ FOUND_IN_FILES: Mapping[str, str] = {
         "comes from a newer writer or is damaged. Upgrade drawstring, or compact the table with Apache Hudi."
     ),
     "UNSUPPORTED_AVRO_BLOCK": (
-        "Avro log blocks of version {found} are not supported, only version {known}. Compact the table with "
+        "Avro log blocks of version {found} are not supported, only versions {known}. Compact the table with "
         "Apache Hudi."
     ),
     "UNSUPPORTED_DELETE_BLOCK": (
-        "Delete blocks of version {found} are not supported, only {known}. Older Hudi releases wrote them in "
-        "a form that only Java reads. Compact the table with Apache Hudi."
+        "Delete blocks with {found} are not supported, only {known}. Compact the table with Apache Hudi."
     ),
     "UNSUPPORTED_HFILE": (
         "Cannot read {path}: it uses {what}. Hudi's own writers do not; switch the metadata table off for "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -10,13 +11,21 @@ from typing import Any
 from drawstring.config import (
     bloom_options,
     concurrency_options,
+    index_options,
+    log_options,
+    metadata_options,
     read_options,
+    service_options,
+    sink_options,
     sql_write_options,
     stream_options,
 )
 from drawstring.config.bloom_options import BloomOptions
 from drawstring.config.concurrency_options import ConcurrencyOptions
 from drawstring.config.hudi_keys import HudiKeys
+from drawstring.config.index_options import IndexOptions
+from drawstring.config.log_options import LogOptions
+from drawstring.config.metadata_options import MetadataTableOptions
 from drawstring.config.option import (
     Option,
     boolean,
@@ -24,13 +33,14 @@ from drawstring.config.option import (
     lowered,
     names,
     not_negative,
-    not_supported,
     one_of,
     positive,
     text,
 )
+from drawstring.config.service_options import ServiceOptions
 from drawstring.config.table_config import COPY_ON_WRITE, MERGE_ON_READ, time_settings
 from drawstring.config.unknown_keys import warn_of_unknown
+from drawstring.model.sink_batch import SinkBatch
 
 BULK_INSERT = "bulk_insert"
 INSERT = "insert"
@@ -57,20 +67,9 @@ SORT_MODES = (
     "PARTITION_PATH_REPARTITION_AND_SORT",
 )
 CODECS = ("zstd", "snappy", "gzip", "uncompressed", "lz4_raw", "brotli")
+PARTIAL_UPDATE_MODES = ("IGNORE_DEFAULTS", "FILL_UNAVAILABLE")
+CAPTURE_MODES = ("DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY")
 MERGE_MODES = ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")
-INDEX_TYPES = ("SIMPLE", "BLOOM", "INMEMORY")
-_NO_METADATA_TABLE = "the index is part of the metadata table, which drawstring does not write"
-OTHER_INDEX_TYPES = {
-    "GLOBAL_BLOOM": "keys are looked for in the partition of the row only",
-    "GLOBAL_SIMPLE": "keys are looked for in the partition of the row only",
-    "BUCKET": "file groups are not laid out as buckets",
-    "RECORD_INDEX": _NO_METADATA_TABLE,
-    "GLOBAL_RECORD_LEVEL_INDEX": _NO_METADATA_TABLE,
-    "RECORD_LEVEL_INDEX": _NO_METADATA_TABLE,
-    "FLINK_STATE": "only Flink keeps that index",
-}
-"""Kinds of index that are refused, and why."""
-
 _GENERATOR_CLASSES = {
     "SimpleKeyGenerator": "SIMPLE",
     "SimpleAvroKeyGenerator": "SIMPLE",
@@ -100,6 +99,22 @@ def _not_blank(value: str) -> str:
     return value.strip()
 
 
+def _table_version(value: str) -> int:
+    """Take a version as number or, like Hudi's own names, as word."""
+    found = {"eight": 8, "8": 8, "nine": 9, "9": 9}.get(value.strip().lower())
+    if found is None:
+        raise ValueError("8 or 9: tables of other versions are written by Apache Hudi")
+    return found
+
+
+def _columns_of_schema(value: str) -> tuple[str, ...]:
+    """Take an Avro record, and return the names of its fields."""
+    try:
+        return tuple(field["name"] for field in json.loads(value)["fields"])
+    except (ValueError, KeyError, TypeError):
+        raise ValueError("the JSON of an Avro record") from None
+
+
 def _flag(key: str, default: bool, doc: str, aliases: tuple[str, ...] = ()) -> Option[bool]:
     return Option(key, boolean, default, doc, aliases=aliases, allowed=("true", "false"))
 
@@ -120,6 +135,14 @@ TABLE_TYPE = Option(
     "Type of a new table.",
     aliases=("hoodie.table.type", "hoodie.datasource.write.storage.type"),
     allowed=(COPY_ON_WRITE, MERGE_ON_READ),
+)
+TABLE_VERSION: Option[int | None] = Option(
+    "hoodie.write.table.version",
+    _table_version,
+    None,
+    "Version of the table's format. New tables have 9; tables of version 8 and 9 are written as they are, and a write "
+    "that asks for another version than the table's is refused.",
+    allowed=("8", "9"),
 )
 RECORD_KEY: Option[tuple[str, ...] | None] = Option(
     "hoodie.datasource.write.recordkey.field",
@@ -186,6 +209,33 @@ PAYLOAD_CLASS: Option[str | None] = Option(
     "Payload class of older Hudi releases; stands for a merge mode.",
     aliases=("hoodie.compaction.payload.class",),
 )
+PARTIAL_UPDATE_MODE: Option[str | None] = Option(
+    "hoodie.table.partial.update.mode",
+    one_of(*PARTIAL_UPDATE_MODES),
+    None,
+    "What a record that wins takes from the one that loses, in a new table: values of columns that have their default, "
+    "or that are marked as not available.",
+    allowed=PARTIAL_UPDATE_MODES,
+)
+PARTIAL_SCHEMA: Option[tuple[str, ...]] = Option(
+    "hoodie.write.partial.update.schema",
+    _columns_of_schema,
+    (),
+    "Avro schema of the columns that an upsert to a merge-on-read table assigns; all others keep their values. The "
+    "keys of the rows must be in the table.",
+)
+UNAVAILABLE_VALUE: Option[str | None] = Option(
+    "hoodie.write.partial.update.unavailable.value",
+    text,
+    None,
+    "The text that stands for a value that is not available, in a new table that fills them.",
+)
+DELETE_FIELD: Option[str | None] = Option(
+    "hoodie.payload.delete.field", text, None, "Column of a new table by which rows say that they delete."
+)
+DELETE_MARKER: Option[str | None] = Option(
+    "hoodie.payload.delete.marker", text, None, "Value of that column in rows that delete."
+)
 COMBINE_BEFORE_INSERT = _flag(
     "hoodie.combine.before.insert", False, "Keep one of several incoming rows of one key when inserting."
 )
@@ -232,20 +282,27 @@ NULL_FOR_MISSING = _flag(
     False,
     "Columns that the rows lack become null, instead of the write being refused.",
 )
-INDEX_TYPE = Option(
-    "hoodie.index.type",
-    one_of(*INDEX_TYPES, *OTHER_INDEX_TYPES),
-    "SIMPLE",
-    "How existing records are found: keys are joined with the base files. BLOOM makes the filters in their footers as "
-    "precise as Hudi's bloom index has them.",
-    allowed=INDEX_TYPES,
-)
 TIMELINE_TIMEZONE = Option(
     "hoodie.table.timeline.timezone",
     one_of("LOCAL", "UTC"),
     "LOCAL",
     "Time zone of instants in a new table.",
     allowed=("LOCAL", "UTC"),
+)
+CAPTURES_CHANGES: Option[bool | None] = Option(
+    "hoodie.table.cdc.enabled",
+    boolean,
+    None,
+    "A new table captures changes: commits that rewrite base files say what happened to each row. False by default.",
+    allowed=("true", "false"),
+)
+CAPTURE_MODE: Option[str | None] = Option(
+    "hoodie.table.cdc.supplemental.logging.mode",
+    one_of(*CAPTURE_MODES),
+    None,
+    "What a new table that captures changes keeps of a row: both versions, the one before, or its key. "
+    "DATA_BEFORE_AFTER by default.",
+    allowed=CAPTURE_MODES,
 )
 STATIC_PARTITIONS: Option[tuple[str, ...]] = Option(
     "hoodie.static.overwrite.partition.paths",
@@ -272,11 +329,18 @@ OVERWRITE_MODE: Option[str | None] = Option(
     "Whether an overwrite replaces the whole table or the partitions that the rows fall into.",
     allowed=("STATIC", "DYNAMIC"),
 )
+PROGRESS = _flag(
+    "hoodie.write.progress.enable",
+    True,
+    "Show a progress bar while a write or service runs for longer than a second, where standard error is a terminal. "
+    "drawstring's own.",
+)
 ALL: tuple[Option[Any], ...] = (
     TABLE_NAME,
     DATABASE_NAME,
     OPERATION,
     TABLE_TYPE,
+    TABLE_VERSION,
     RECORD_KEY,
     PARTITION_PATH,
     ORDERING,
@@ -285,6 +349,11 @@ ALL: tuple[Option[Any], ...] = (
     URL_ENCODE,
     MERGE_MODE,
     PAYLOAD_CLASS,
+    PARTIAL_UPDATE_MODE,
+    PARTIAL_SCHEMA,
+    UNAVAILABLE_VALUE,
+    DELETE_FIELD,
+    DELETE_MARKER,
     COMBINE_BEFORE_INSERT,
     COMBINE_BEFORE_UPSERT,
     MAX_FILE_SIZE,
@@ -294,15 +363,22 @@ ALL: tuple[Option[Any], ...] = (
     SORT_MODE,
     BULK_INSERT_PARALLELISM,
     NULL_FOR_MISSING,
-    INDEX_TYPE,
     TIMELINE_TIMEZONE,
+    CAPTURES_CHANGES,
+    CAPTURE_MODE,
     STATIC_PARTITIONS,
     PARTITIONS_TO_DELETE,
     COMMIT_METADATA_PREFIX,
     OVERWRITE_MODE,
+    PROGRESS,
     *concurrency_options.ALL,
     *bloom_options.ALL,
+    *index_options.ALL,
+    *log_options.ALL,
+    *service_options.ALL,
+    *metadata_options.ALL,
     *sql_write_options.ALL,
+    *sink_options.ALL,
 )
 """Every write option that is honoured."""
 
@@ -315,13 +391,14 @@ def hudi_keys() -> HudiKeys:
 
 @dataclass(frozen=True)
 class FileOptions:
-    """How base files are made; travels to executors."""
+    """How files are made; travels to executors."""
 
     codec: str = CODEC.default
     max_file_size: int = MAX_FILE_SIZE.default
     small_file_limit: int = SMALL_FILE_LIMIT.default
     record_size_estimate: int = RECORD_SIZE_ESTIMATE.default
     bloom: BloomOptions = field(default_factory=BloomOptions)
+    logs: LogOptions = field(default_factory=LogOptions)
 
 
 @dataclass(frozen=True)
@@ -331,6 +408,7 @@ class TableOptions:
     name: str = ""
     database: str = ""
     table_type: str = COPY_ON_WRITE
+    version: int | None = None
     record_key_fields: tuple[str, ...] | None = None
     partition_fields: tuple[str, ...] | None = None
     ordering_fields: tuple[str, ...] | None = None
@@ -340,7 +418,13 @@ class TableOptions:
     url_encode: bool | None = None
     merge_mode: str | None = None
     payload_class: str | None = None
+    partial_update_mode: str | None = None
+    unavailable_value: str | None = None
+    delete_field: str | None = None
+    delete_marker: str | None = None
     timezone: str = "LOCAL"
+    captures_changes: bool | None = None
+    capture_mode: str | None = None
 
 
 @dataclass(frozen=True)
@@ -354,17 +438,24 @@ class WriteOptions:
 
     table: TableOptions
     files: FileOptions
+    index: IndexOptions = field(default_factory=IndexOptions)
     operation: str | None = None
     combine_before_insert: bool = False
     combine_before_upsert: bool = True
     sort_mode: str = "NONE"
     bulk_insert_parallelism: int = 0
     null_for_missing: bool = False
+    assigned_columns: tuple[str, ...] = ()
     static_partitions: tuple[str, ...] = ()
     partitions_to_delete: tuple[str, ...] = ()
     overwrite_mode: str | None = None
     commit_metadata: Mapping[str, str] = field(default_factory=dict)
     concurrency: ConcurrencyOptions = field(default_factory=ConcurrencyOptions)
+    metadata_table: MetadataTableOptions = field(default_factory=MetadataTableOptions)
+    sink_batch: SinkBatch | None = None
+    """The batch of a streaming write that the rows are; written only if no commit tells of it."""
+    services: ServiceOptions = field(default_factory=ServiceOptions)
+    shows_progress: bool = True
 
     @property
     def lock_wait_seconds(self) -> float:
@@ -384,7 +475,7 @@ class WriteOptions:
         unknown = known.check(*layers)
         recorded = _commit_metadata(layers, unknown)
         warn_of_unknown((name for name in unknown if name not in recorded), known.names)
-        _check_index(layers)
+        index = IndexOptions.of(*layers)
         return cls(
             table=_table_options(layers),
             files=FileOptions(
@@ -392,19 +483,25 @@ class WriteOptions:
                 max_file_size=MAX_FILE_SIZE.find(*layers),
                 small_file_limit=SMALL_FILE_LIMIT.find(*layers),
                 record_size_estimate=RECORD_SIZE_ESTIMATE.find(*layers),
-                bloom=BloomOptions.of(*layers, index_type=INDEX_TYPE.find(*layers)),
+                bloom=BloomOptions.of(*layers, index_type=index.kind),
+                logs=LogOptions.of(*layers),
             ),
+            index=index,
             operation=OPERATION.find(*layers),
             combine_before_insert=COMBINE_BEFORE_INSERT.find(*layers),
             combine_before_upsert=COMBINE_BEFORE_UPSERT.find(*layers),
             sort_mode=SORT_MODE.find(*layers),
             bulk_insert_parallelism=BULK_INSERT_PARALLELISM.find(*layers),
             null_for_missing=NULL_FOR_MISSING.find(*layers),
+            assigned_columns=PARTIAL_SCHEMA.find(*layers),
             static_partitions=STATIC_PARTITIONS.find(*layers),
             partitions_to_delete=PARTITIONS_TO_DELETE.find(*layers),
             overwrite_mode=OVERWRITE_MODE.find(*layers),
             commit_metadata=recorded,
             concurrency=ConcurrencyOptions.of(*layers),
+            services=ServiceOptions.of(*layers),
+            shows_progress=PROGRESS.find(*layers),
+            metadata_table=MetadataTableOptions.of(*layers),
         )
 
 
@@ -415,17 +512,12 @@ def _commit_metadata(layers: tuple[Mapping[str, str], ...], names: tuple[str, ..
     return {name: values[name] for name in names if name.startswith(prefix)}
 
 
-def _check_index(layers: tuple[Mapping[str, Any], ...]) -> None:
-    found = INDEX_TYPE.find(*layers)
-    if found in OTHER_INDEX_TYPES:
-        raise not_supported(INDEX_TYPE.key, found, OTHER_INDEX_TYPES[found], allowed=INDEX_TYPES)
-
-
 def _table_options(layers: tuple[Mapping[str, Any] | None, ...]) -> TableOptions:
     return TableOptions(
         name=TABLE_NAME.find(*layers),
         database=DATABASE_NAME.find(*layers),
         table_type=TABLE_TYPE.find(*layers),
+        version=TABLE_VERSION.find(*layers),
         record_key_fields=RECORD_KEY.find(*layers),
         partition_fields=PARTITION_PATH.find(*layers),
         ordering_fields=ORDERING.find(*layers),
@@ -435,5 +527,11 @@ def _table_options(layers: tuple[Mapping[str, Any] | None, ...]) -> TableOptions
         url_encode=URL_ENCODE.find(*layers),
         merge_mode=MERGE_MODE.find(*layers),
         payload_class=PAYLOAD_CLASS.find(*layers),
+        partial_update_mode=PARTIAL_UPDATE_MODE.find(*layers),
+        unavailable_value=UNAVAILABLE_VALUE.find(*layers),
+        delete_field=DELETE_FIELD.find(*layers),
+        delete_marker=DELETE_MARKER.find(*layers),
         timezone=TIMELINE_TIMEZONE.find(*layers),
+        captures_changes=CAPTURES_CHANGES.find(*layers),
+        capture_mode=CAPTURE_MODE.find(*layers),
     )

@@ -27,6 +27,8 @@ from drawstring.schema.avro_arrow import arrow_schema_from_avro
 from drawstring.schema.meta_columns import META_COLUMNS
 
 DATA_BLOCK_VERSION = 3
+_READABLE_VERSIONS = (1, 2, 3)
+"""Those differ in blocks of deletes only; Hudi up to 0.10 wrote 1, up to 0.13 it wrote 2."""
 _PREFIX = struct.Struct(">ii")
 _RECORD_LENGTH = struct.Struct(">i")
 _LENGTH = "__drawstring_length"
@@ -43,8 +45,8 @@ def row_count(beginning: pa.Buffer, content_length: int) -> int:
     if beginning.size < _PREFIX.size:
         raise unreadable_block(f"its content has only {beginning.size} bytes")
     version, count = _PREFIX.unpack(beginning.slice(0, _PREFIX.size))
-    if version != DATA_BLOCK_VERSION:
-        raise found_in_files("UNSUPPORTED_AVRO_BLOCK", found=version, known=DATA_BLOCK_VERSION)
+    if version not in _READABLE_VERSIONS:
+        raise found_in_files("UNSUPPORTED_AVRO_BLOCK", found=version, known="1, 2 and 3")
     size = content_length - _PREFIX.size
     if not 0 <= count <= size // 4:
         raise unreadable_block(f"it claims {count} records in {size} bytes")

@@ -35,6 +35,10 @@ class NativeDecodeError(Exception):
     """The native decoder could not take the schema or the bytes."""
 
 
+_process: int | None = None
+"""The process in which the decoder was first used."""
+
+
 @dataclass(frozen=True)
 class Rows:
     """`count` Avro-encoded rows, one behind the other, none of them empty."""
@@ -56,6 +60,7 @@ def decode_rows(
     rows = sum(part.count for part in parts)
     if not rows:
         return
+    _check_process()
     batch_count = -(-rows // BATCH_ROWS)
     batch_rows = -(-rows // batch_count)
     padding = filler * (batch_count * batch_rows - rows)
@@ -69,6 +74,15 @@ def decode_rows(
         if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError)):
             raise
         raise NativeDecodeError(str(error)) from error
+
+
+def _check_process() -> None:
+    """The decoder's threads began in one process; a fork has none, and would wait for ever."""
+    global _process
+    if _process is None:
+        _process = os.getpid()
+    if _process != os.getpid():
+        raise NativeDecodeError("the native decoder does not work in a forked process")
 
 
 def _read(path: str, columns: Sequence[str] | None, batch_rows: int) -> Iterator[pa.RecordBatch]:

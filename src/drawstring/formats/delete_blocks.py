@@ -2,7 +2,8 @@
 
 The content is: int32 version, int32 length, and (version 3) one Avro record that holds an array of records
 `{recordKey, partitionPath, orderingVal}`. The ordering value is a union of one-field wrapper records. An int
-0 or a null stands for "no ordering value": such a delete wins over everything before it.
+0 or a null stands for "no ordering value": such a delete wins over everything before it. Versions 1 and 2 are
+Java's (`kryo_deletes`).
 
 The deletes of one block nearly always use one branch of the union. Then the array is a sequence of rows with
 plain fields, which the native decoder takes; blocks that mix branches go through fastavro.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -23,8 +24,10 @@ import pyarrow.compute as pc
 from drawstring.config.support import found_in_files
 from drawstring.errors import CorruptTable
 from drawstring.formats.avro_native import NativeDecodeError, Rows, decode_rows, read_varint, varint
+from drawstring.formats.kryo_deletes import kryo_deletes
 
 DELETE_BLOCK_VERSION = 3
+_KRYO_VERSIONS = (1, 2)
 PREFIX = struct.Struct(">ii")
 _DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 15}
 WRAPPED: tuple[tuple[str, Any, pa.DataType], ...] = (
@@ -69,26 +72,31 @@ def decode_delete_block(content: pa.Buffer) -> list[DeleteBatch]:
     Deletes of one block are not ordered among themselves, so they may come back grouped by kind.
 
     Raises:
-        UnsupportedTable: the block has an old version, serialised by Java's Kryo.
+        UnsupportedTable: the block has an unknown version, or ordering values of an unknown class.
         CorruptTable: the bytes are no list of deletes.
     """
-    payload = _payload(content)
+    version, payload = _payload(content)
     try:
+        if version in _KRYO_VERSIONS:
+            deletes = kryo_deletes(_octets(payload), version=version)
+            return list(_grouped((key, *_ordering_of(value)) for key, value in deletes))
         items = _array_items(payload)
         return [batch for rows in items for batch in _decode_rows(rows) if len(batch.keys)]
     except (IndexError, ValueError, pa.ArrowException, NativeDecodeError) as error:
         raise _unreadable(str(error)) from error
 
 
-def _payload(content: pa.Buffer) -> pa.Buffer:
+def _payload(content: pa.Buffer) -> tuple[int, pa.Buffer]:
     if content.size < PREFIX.size:
         raise _unreadable(f"its content has only {content.size} bytes")
     version, length = PREFIX.unpack(content.slice(0, PREFIX.size))
-    if version != DELETE_BLOCK_VERSION:
-        raise found_in_files("UNSUPPORTED_DELETE_BLOCK", found=version, known=DELETE_BLOCK_VERSION)
+    if version not in (*_KRYO_VERSIONS, DELETE_BLOCK_VERSION):
+        raise found_in_files(
+            "UNSUPPORTED_DELETE_BLOCK", found=f"version {version}", known="versions 1, 2 and 3"
+        )
     if length != content.size - PREFIX.size:
         raise _unreadable(f"it claims {length} bytes, {content.size - PREFIX.size} are there")
-    return content.slice(PREFIX.size)
+    return version, content.slice(PREFIX.size)
 
 
 def _array_items(payload: pa.Buffer) -> list[Rows]:
@@ -120,7 +128,7 @@ def _decode_rows(rows: Rows) -> list[DeleteBatch]:
         raise ValueError(f"{rows.count} deletes in {rows.data.size} bytes")
     shape = _shape_of_first(_octets(rows.data)) if rows.count > _FEW else None
     batches = _decode_alike(rows, shape) if shape is not None else None
-    return list(batches if batches is not None else _decode_mixed(rows))
+    return list(batches if batches is not None else _grouped(_records(rows)))
 
 
 def _shape_of_first(data: memoryview) -> tuple[int, ...] | None:
@@ -239,10 +247,14 @@ def _one_array(column: pa.ChunkedArray) -> pa.Array:
     return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
 
 
-def _decode_mixed(rows: Rows) -> Iterator[DeleteBatch]:
-    """Decode one by one and group by kind; commit-time deletes come last, for they win anyway."""
+_Delete = tuple[str, tuple[int, ...], tuple[Any, ...]]
+"""A key, the branches of its ordering values, and these values."""
+
+
+def _grouped(deletes: Iterable[_Delete]) -> Iterator[DeleteBatch]:
+    """Group by kind what was decoded one by one; commit-time deletes come last, for they win anyway."""
     groups: dict[tuple[int, ...], tuple[list[str], list[tuple[Any, ...]]]] = {}
-    for key, branches, values in _records(rows):
+    for key, branches, values in deletes:
         keys, orderings = groups.setdefault(branches, ([], []))
         keys.append(key)
         orderings.append(values)
@@ -261,7 +273,7 @@ def _storage_type(branch: int) -> pa.DataType:
     return {"int": pa.int32(), "long": pa.int64()}.get(name, arrow) if isinstance(name, str) else arrow
 
 
-def _records(rows: Rows) -> Iterator[tuple[str, tuple[int, ...], tuple[Any, ...]]]:
+def _records(rows: Rows) -> Iterator[_Delete]:
     import fastavro
 
     schema = _parsed_schema()

@@ -16,6 +16,7 @@ from drawstring.formats.parquet_pages import check_pages
 from drawstring.model.flipped_names import flipped_name
 from drawstring.schema.meta_columns import META_COLUMNS
 
+_RUN_BYTES = 32 << 20
 DEFAULT_BATCH_ROWS = 65_536
 _SIGNATURE_BYTES = 28
 """Nonce and tag behind a footer that is signed but not encrypted."""
@@ -91,13 +92,38 @@ class ParquetSource:
         rows = 0
         try:
             check_pages(self._file, self.footer, columns, all_chunks=_is_near(self._file))
-            for batch in self._parquet.iter_batches(batch_size=batch_rows, columns=list(columns)):
+            for batch in stream_batches(self._parquet, columns, batch_rows=batch_rows):
                 rows += batch.num_rows
                 yield batch
         except (pa.ArrowException, OSError, ValueError) as error:
             raise unreadable_parquet(self.path, error) from error
         if rows != self.num_rows:
             raise unreadable_parquet(self.path, f"{rows} rows found, {self.num_rows} in the footer")
+
+
+def stream_batches(
+    file: pq.ParquetFile, columns: Sequence[str], *, batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file in its order, with the bytes of a few row groups in memory at a time.
+
+    An iterator of pyarrow keeps the bytes of all row groups that it was asked for until it ends.
+    """
+    for groups in _runs(file.metadata):
+        yield from file.iter_batches(batch_size=batch_rows, row_groups=groups, columns=list(columns))
+
+
+def _runs(footer: Any) -> Iterator[list[int]]:
+    """Yield the numbers of row groups that are read at once: together about so many bytes, at least one."""
+    groups: list[int] = []
+    size = 0
+    for number in range(footer.num_row_groups):
+        groups.append(number)
+        size += footer.row_group(number).total_byte_size
+        if size >= _RUN_BYTES:
+            yield groups
+            groups, size = [], 0
+    if groups:
+        yield groups
 
 
 def _is_near(file: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -141,10 +141,12 @@ def _index_definitions(storage: Storage, config: TableConfig) -> dict[str, dict[
     return found if isinstance(found, dict) else {}
 
 
-def plan_report(scan: Scan, *, path: str, where: str | None, instant: str | None) -> PlanReport:
-    """Plan a scan and report what it reads and skips."""
+def plan_report(
+    scan: Scan, *, path: str, where: str | None, instant: str | None, aggregate: Sequence[str] = ()
+) -> PlanReport:
+    """Plan a scan, of all rows or of what aggregates need, and report what it reads and skips."""
     started = time.perf_counter()
-    plan = scan.plan()
+    plan = scan.plan_aggregate(*aggregate) if aggregate else scan.plan()
     seconds = time.perf_counter() - started
     return PlanReport(
         path=path,
@@ -159,6 +161,7 @@ def plan_report(scan: Scan, *, path: str, where: str | None, instant: str | None
         ),
         bytes_skipped=plan.skipped.bytes_skipped,
         planning_seconds=seconds,
+        notes=plan.notes,
     )
 
 

@@ -15,6 +15,7 @@ REASONS = {
     "footer": "bounds in the Parquet footers",
     "limit": "the other slices hold enough rows",
     "top n": "enough rows of other slices come before all of its rows",
+    "aggregate": "metadata proves what it contributes",
     "runtime filter": "a filter that the query made while it ran rules it out",
 }
 """What each reason to skip a slice means, for people."""
@@ -55,7 +56,10 @@ class SkippedSlice:
 
 @dataclass(frozen=True)
 class PlanReport:
-    """The plan of one scan as values. `repr` is one line; notebooks show the whole of it."""
+    """The plan of one scan as values. `repr` is one line; notebooks show the whole of it.
+
+    `notes` say which push-downs were declined, and why.
+    """
 
     path: str
     instant: str | None
@@ -66,6 +70,7 @@ class PlanReport:
     skipped_slices: tuple[SkippedSlice, ...] = ()
     bytes_skipped: int = 0
     planning_seconds: float = 0.0
+    notes: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -106,4 +111,5 @@ class PlanReport:
                 (*SkippedGroup.__dataclass_fields__, "why"),
                 ((*asdict(group).values(), REASONS.get(group.reason, "")) for group in self.skipped),
             ),
+            grid("Declined", ("",), ((note,) for note in self.notes)),
         )

@@ -14,6 +14,7 @@ class WriteStat:
     """One file written by a commit; `path` is relative to the table.
 
     `prev_commit` is the instant of the base file that was rewritten, the text "null" in a new file group.
+    `runtime_ms` is how long its task took, `compacted_logs` and `compacted_bytes` what a compaction merged into it.
     """
 
     file_id: str
@@ -28,11 +29,20 @@ class WriteStat:
     num_updates: int = 0
     prev_commit: str = "null"
     prev_base_file: str | None = None
+    cdc_sizes: tuple[int, ...] = ()
+    runtime_ms: int = 0
+    compacted_logs: int = 0
+    compacted_bytes: int = 0
 
     @property
     def name(self) -> str:
         """The file's name without its partition path."""
         return self.path.rsplit("/", 1)[-1]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Every file by its path, change files too, with its bytes."""
+        return {self.path: self.file_size, **dict(zip(self.cdc_files, self.cdc_sizes, strict=False))}
 
 
 @dataclass(frozen=True)
@@ -60,8 +70,30 @@ class CommitMetadata:
 
 @dataclass(frozen=True)
 class CompactionOperation:
-    """One file group of a compaction plan."""
+    """One file group of a compaction plan, with the names of the files to merge."""
 
     partition_path: str
     file_id: str
     base_instant: str
+    base_file: str | None = None
+    log_files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PlannedClean:
+    """What a requested clean is to delete: names by partition path, and what it says of the timeline."""
+
+    policy: str
+    earliest_retained: tuple[str, str] | None
+    last_completed: str
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CleanRecord:
+    """What a completed clean says to the next one: `earliest_retained` is empty where versions were counted."""
+
+    earliest_retained: str = ""
+    last_completed: str = ""
+    extra: Mapping[str, str] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 
 from drawstring.model.file_group import BaseFile, LogFile
 
@@ -37,6 +38,12 @@ def base_file_name(file_id: str, write_token: str, instant: str, extension: str 
 def log_file_name(file_id: str, instant: str, version: int, write_token: str) -> str:
     """Format a log file's name."""
     return f".{file_id}_{instant}.log.{version}_{write_token}"
+
+
+def file_id_prefix(unique: uuid.UUID) -> str:
+    """Return how the ids of new file groups begin: never by eight digits, as those of an index's buckets do."""
+    text = str(unique)
+    return f"f{text[1:]}" if text[:8].isdigit() else text
 
 
 def join_path(partition_path: str, name: str) -> str:

@@ -3,7 +3,5 @@
 from __future__ import annotations
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-OLD_NULL_PARTITION = "default"
-"""What releases before 0.12 wrote for null; also an ordinary text."""
 NULL_KEY_PART = "__null__"
 EMPTY_KEY_PART = "__empty__"

@@ -54,11 +54,31 @@ class ColumnMapping:
 
 
 @dataclass(frozen=True)
-class ChangeSpec:
-    """A file group before and after a commit; None for a side on which it has no rows."""
+class ImageSpec:
+    """How changes become Hudi's change data: rows as JSON, before and after.
 
-    before: ReadTask | None = None
-    after: ReadTask | None = None
+    - `mode`: what the table's change files hold (its supplemental logging mode).
+    - `instant`: the requested time of the commit.
+    - `files`: the change files that it wrote for the group, relative to the table.
+    - `schema`: the Arrow schema of the table's rows, serialised.
+    """
+
+    mode: str
+    instant: str
+    files: tuple[str, ...] = ()
+    schema: bytes = b""
+
+
+@dataclass(frozen=True)
+class ChangeSpec:
+    """Rows before and after; nothing for a side that has none. With `images` they are returned as change data.
+
+    Each side is usually one file group; where rows went from one group to another, all groups that they may be in.
+    """
+
+    before: tuple[ReadTask, ...] = ()
+    after: tuple[ReadTask, ...] = ()
+    images: ImageSpec | None = None
 
 
 @dataclass(frozen=True)

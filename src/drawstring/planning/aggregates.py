@@ -12,6 +12,9 @@ from drawstring.planning.scan_request import COUNT, MIN, Aggregate, Aggregation
 from drawstring.planning.slice_statistics import SliceFacts
 from drawstring.predicates.ast import Column
 
+BY_AGGREGATE = "aggregate"
+"""The reason of slices that are not read because metadata proves what they contribute."""
+
 Group = tuple[Any, ...]
 Values = list[Any]
 
@@ -29,6 +32,8 @@ class PartialAnswer:
 
     groups: Mapping[Group, Values]
     unproved: Mapping[int, str]
+    leaves_out_rows: bool = False
+    """Whether a filter leaves out some rows of an unproved slice."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class MetadataAggregation:
             elif found is not None:
                 group, values = found
                 groups[group] = self.combined(groups[group], values) if group in groups else values
-        return PartialAnswer(groups, unproved)
+        return PartialAnswer(groups, unproved, not all(matches))
 
     @property
     def nothing(self) -> Values:
@@ -112,4 +117,11 @@ def _combined(aggregate: Aggregate, left: Any, right: Any) -> Any:
         return left + right
     if left is None or right is None:
         return right if left is None else left
-    return min(left, right) if aggregate.function == MIN else max(left, right)
+    chosen = min if aggregate.function == MIN else max
+    return chosen(left, right, key=_nan_last)
+
+
+def _nan_last(value: Any) -> tuple[bool, Any]:
+    """NaN is greater than every number, as Spark orders them; Python's own comparisons with it are all false."""
+    is_nan = isinstance(value, float) and value != value
+    return is_nan, 0.0 if is_nan else value

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from drawstring.errors import InvalidInput
 from drawstring.model.read_task import ReadTask
-from drawstring.planning.aggregates import MetadataAggregation
+from drawstring.planning.aggregates import BY_AGGREGATE, MetadataAggregation
 from drawstring.planning.row_aggregates import aggregate_rows, sorted_rows
 from drawstring.planning.scan_plan import ScanPlan, ScanSource, SkipReport
 from drawstring.planning.scan_planner import ScanPlanner, requested_schema
@@ -113,17 +113,38 @@ class Scan:
             functions: such as `"count(*)"`, `"count(amount)"`, `"max(amount)"`; each names a column of the result.
             by: columns to group by; they come first in the result.
         """
-        self._refuse_aggregates_of_some_rows()
-        group_by = self.select(*by).request.columns or ()
-        aggregates = tuple(self._aggregate(text) for text in functions)
-        aggregation = Aggregation(aggregates, group_by)
-        plan, answer = ScanPlanner(self.source, replace(self.request, aggregation=aggregation)).aggregate()
+        request = self._aggregating(functions, by)
+        aggregation = request.aggregation
+        assert aggregation is not None
+        plan, answer = ScanPlanner(self.source, request).aggregate()
         unproved = [plan.tasks[position] for position in answer.unproved]
         groups = dict(answer.groups)
         combine = MetadataAggregation(aggregation, {}).combined
         for group, values in self._aggregate_rows(unproved, aggregation).items():
             groups[group] = combine(groups[group], values) if group in groups else values
         return self._table(functions, aggregation, groups)
+
+    def plan_aggregate(self, *functions: str, by: Sequence[str] = ()) -> ScanPlan:
+        """What `aggregate` would read: the plan without the slices for which metadata proves all."""
+        plan, answer = ScanPlanner(self.source, self._aggregating(functions, by)).aggregate()
+        proved = [task.slice for n, task in enumerate(plan.tasks) if n not in answer.unproved]
+        skipped = replace(
+            plan.skipped, left_out=(*plan.skipped.left_out, *((s, BY_AGGREGATE) for s in proved))
+        )
+        reasons = sorted(set(answer.unproved.values()))
+        notes = (
+            [f"{BY_AGGREGATE}: {len(answer.unproved)} slices are read, such as: {reasons[0]}"]
+            if reasons
+            else []
+        )
+        rest = tuple(plan.tasks[position] for position in answer.unproved)
+        return replace(plan, tasks=rest, skipped=skipped, notes=(*plan.notes, *notes))
+
+    def _aggregating(self, functions: Sequence[str], by: Sequence[str]) -> ScanRequest:
+        self._refuse_aggregates_of_some_rows()
+        group_by = self.select(*by).request.columns or ()
+        aggregates = tuple(self._aggregate(text) for text in functions)
+        return replace(self.request, aggregation=Aggregation(aggregates, group_by))
 
     def _aggregate_rows(self, tasks: Sequence[ReadTask], aggregation: Aggregation) -> dict[Any, Any]:
         if not tasks:

@@ -47,6 +47,7 @@ class ScanRequest:
     - `predicates` must all be true for a row; `runtime_filters` too, but they became known while the query ran,
       and whoever asked applies them again.
     - `limit` rows are wanted after the first `offset`, in the `order` if there is one.
+    - `hidden_columns`: what is asked of slices beside their rows; `grouped`: by what each keeps rows together too.
     """
 
     columns: tuple[str, ...] | None = None
@@ -56,6 +57,8 @@ class ScanRequest:
     order: tuple[SortKey, ...] = ()
     aggregation: Aggregation | None = None
     runtime_filters: tuple[Predicate, ...] = ()
+    hidden_columns: tuple[str, ...] = ()
+    grouped: bool = False
 
     @property
     def predicate(self) -> Predicate | None:

@@ -133,7 +133,7 @@ class TaskFacts:
 
     def task(self, found: FileSlice) -> ReadTask:
         """The task that reads a slice."""
-        _refuse_skeleton(found)
+        refuse_skeleton(found)
         _refuse_other_formats(found)
         config = self.state.config
         has_logs = bool(found.log_files)
@@ -236,14 +236,14 @@ def _refuse_other_formats(found: FileSlice) -> None:
 def refuse_skeletons(state: TableState) -> None:
     """Raise `UnsupportedTable` while rows of the newest state lie outside the table."""
     for found in Snapshot(state, read=_nothing).all_slices():
-        _refuse_skeleton(found)
+        refuse_skeleton(found)
 
 
 def _nothing(*_: Any, **__: Any) -> Iterator[pa.RecordBatch]:
     return iter(())
 
 
-def _refuse_skeleton(found: FileSlice) -> None:
+def refuse_skeleton(found: FileSlice) -> None:
     """A metadata-only bootstrap leaves base files of meta columns alone; the rows lie outside the table."""
     base = found.base_file
     if base is not None and base.instant == METADATA_BOOTSTRAP:

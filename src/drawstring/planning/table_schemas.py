@@ -199,13 +199,22 @@ class TableSchemas:
         return _table_schema(avro) if avro else None
 
     def _stored_history(self) -> SchemaHistory | None:
-        """The newest stored history whose instant completed."""
+        found = self._newest_history()
+        return _stored_versions(*found) if found else None
+
+    def stored_history(self) -> bytes | None:
+        """The newest stored history of schemas, as it is stored."""
+        found = self._newest_history()
+        return found[0] if found else None
+
+    def _newest_history(self) -> tuple[bytes, str] | None:
+        """The content and path of the newest stored history whose instant completed."""
         for instant in sorted(self._schema_commits(), key=lambda i: i.requested_time, reverse=True):
             if self.state.timeline.is_committed(instant.requested_time):
                 path = f"{SCHEMA_FOLDER}/{instant.file_name}"
                 content = self.state.storage.read(path)
                 if content:
-                    return _stored_versions(content, path)
+                    return content, path
         return None
 
     def _schema_commits(self) -> Iterator[Instant]:

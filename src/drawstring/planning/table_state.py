@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from drawstring.config.read_options import ReadOptions
 from drawstring.config.table_config import TableConfig
+from drawstring.errors import CorruptTable
 from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.file_group import FileGroupId
 from drawstring.model.instant import Action, Instant
@@ -116,8 +117,17 @@ class TableState:
         return replace(self._visibility, max_instant=max_instant)
 
     def metadata(self, instant: Instant) -> CommitMetadata:
-        """What a completed write of the active timeline says."""
-        return self.reader.commit_metadata(instant)
+        """What a completed write of the active timeline says, also when it was archived since that was listed."""
+        try:
+            return self.reader.commit_metadata(instant)
+        except CorruptTable as error:
+            if error.condition != "INSTANT_MISSING":
+                raise
+            # The history that this state knows may be older than the archival.
+            archived = History(self.storage, self.config).find(instant)
+            if archived is None:
+                raise
+            return archived.metadata
 
     def writes_descending(self, max_instant: str | None) -> Iterator[tuple[Instant, CommitMetadata]]:
         """Writes until a point in time, or all of the active timeline, newest first, with what they say.

@@ -17,8 +17,10 @@ from drawstring.predicates.ast import (
     And,
     Column,
     Comparison,
-    In,
+    Contains,
+    EndsWith,
     IsNull,
+    Leaf,
     Not,
     Or,
     Predicate,
@@ -148,13 +150,17 @@ class _Builder:
             return pa.scalar(predicate.value)
         return self._leaf(predicate)
 
-    def _leaf(self, predicate: Comparison | In | IsNull | StartsWith) -> Any:
+    def _leaf(self, predicate: Leaf) -> Any:
         arrow = column_type(predicate.column, self._schema)
         values = self._values(predicate.column)
         if isinstance(predicate, IsNull):
             return pc.is_null(values)
         if isinstance(predicate, StartsWith):
             return pc.starts_with(values, predicate.prefix)
+        if isinstance(predicate, EndsWith):
+            return pc.ends_with(values, predicate.suffix)
+        if isinstance(predicate, Contains):
+            return pc.match_substring(values, predicate.part)
         if isinstance(predicate, Comparison):
             return _comparison(values, arrow, predicate.op, predicate.literal.value)
         return _membership(values, arrow, predicate.values)

@@ -66,6 +66,22 @@ class StartsWith(Composable):
 
 
 @dataclass(frozen=True)
+class EndsWith(Composable):
+    """Column LIKE '%suffix'."""
+
+    column: Column
+    suffix: str
+
+
+@dataclass(frozen=True)
+class Contains(Composable):
+    """Column LIKE '%part%'."""
+
+    column: Column
+    part: str
+
+
+@dataclass(frozen=True)
 class And(Composable):
     """Conjunction."""
 
@@ -93,7 +109,9 @@ class Always(Composable):
     value: bool
 
 
-Predicate = Comparison | In | IsNull | StartsWith | And | Or | Not | Always
+Leaf = Comparison | In | IsNull | StartsWith | EndsWith | Contains
+"""A condition on one column."""
+Predicate = Leaf | And | Or | Not | Always
 
 
 def columns_of(predicate: Predicate) -> frozenset[Column]:

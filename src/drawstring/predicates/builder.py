@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from drawstring.predicates.ast import Column, Comparison, In, IsNull, Literal, Not, StartsWith
+from drawstring.predicates.ast import (
+    Column,
+    Comparison,
+    Contains,
+    EndsWith,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    StartsWith,
+)
 
 
 class ColumnExpression:
@@ -56,6 +66,14 @@ class ColumnExpression:
     def starts_with(self, prefix: str) -> StartsWith:
         """Whether the text begins with `prefix`."""
         return StartsWith(self._column, prefix)
+
+    def ends_with(self, suffix: str) -> EndsWith:
+        """Whether the text ends with `suffix`."""
+        return EndsWith(self._column, suffix)
+
+    def contains(self, part: str) -> Contains:
+        """Whether the text holds `part` anywhere."""
+        return Contains(self._column, part)
 
     def _compare(self, op: str, value: Any) -> Comparison:
         return Comparison(op, self._column, Literal(value))

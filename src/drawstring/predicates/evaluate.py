@@ -22,12 +22,14 @@ from drawstring.predicates.ast import (
     And,
     Column,
     Comparison,
+    Contains,
+    EndsWith,
     In,
     IsNull,
+    Leaf,
     Not,
     Or,
     Predicate,
-    StartsWith,
 )
 from drawstring.predicates.literals import coerced, is_nan
 
@@ -148,7 +150,7 @@ _BY_ABILITY: dict[tuple[bool, bool, bool], Outcomes] = {
 }
 
 
-def _on_column(predicate: Comparison | In | IsNull | StartsWith) -> Decide:
+def _on_column(predicate: Leaf) -> Decide:
     column = predicate.column
     by_type: dict[int, tuple[pa.DataType, Callable[[ColumnFacts], Outcomes]]] = {}
 
@@ -168,9 +170,7 @@ def _on_column(predicate: Comparison | In | IsNull | StartsWith) -> Decide:
     return decide
 
 
-def _leaf(
-    predicate: Comparison | In | IsNull | StartsWith, arrow: pa.DataType
-) -> Callable[[ColumnFacts], Outcomes]:
+def _leaf(predicate: Leaf, arrow: pa.DataType) -> Callable[[ColumnFacts], Outcomes]:
     if isinstance(predicate, IsNull):
         return _null_outcomes
     try:
@@ -178,6 +178,12 @@ def _leaf(
             return _comparison(predicate, coerced(predicate.literal.value, arrow))
         if isinstance(predicate, In):
             return _membership([coerced(value, arrow) for value in predicate.values])
+        if isinstance(predicate, EndsWith):
+            suffix = predicate.suffix
+            return _of_single_value(lambda value: value.endswith(suffix))
+        if isinstance(predicate, Contains):
+            part = predicate.part
+            return _of_single_value(lambda value: part in value)
         return _prefix(predicate.prefix)
     except (InvalidInput, TypeError, ArithmeticError):
         # A literal that does not compare with the bounds says nothing about the rows.
@@ -301,6 +307,18 @@ def _prefix(prefix: str) -> Callable[[ColumnFacts], Outcomes]:
         both = lower is not None and upper is not None
         within = both and lower.startswith(prefix) and upper.startswith(prefix)
         return _with_nulls(known, not (below or above), not within)
+
+    return decide
+
+
+def _of_single_value(holds: Callable[[str], bool]) -> Callable[[ColumnFacts], Outcomes]:
+    """Bounds tell nothing of a text's middle and end, unless they leave one value, such as a partition's."""
+
+    def decide(known: ColumnFacts) -> Outcomes:
+        if known.lower is None or not isinstance(known.lower, str) or known.lower != known.upper:
+            return _with_nulls(known, True, True)
+        fits = holds(known.lower)
+        return _with_nulls(known, fits, not fits)
 
     return decide
 

@@ -3,7 +3,7 @@
 condition  := condition OR condition | condition AND condition | NOT condition | ( condition ) | TRUE | FALSE
             | column = | == | != | <> | < | <= | > | >= | <=> literal     (or literal first)
             | column [NOT] IN (literal, ...) | column [NOT] BETWEEN literal AND literal
-            | column [NOT] LIKE 'prefix%' | column IS [NOT] NULL | column
+            | column [NOT] LIKE 'prefix%' | '%suffix' | '%part%' | column IS [NOT] NULL | column
 column     := name | `any name` | column.column
 literal    := 12 | -1.5 | 1e3 | 'text' | "text" | TRUE | FALSE | NULL | DATE '...' | TIMESTAMP '...' | X'...'
 """
@@ -23,6 +23,8 @@ from drawstring.predicates.ast import (
     And,
     Column,
     Comparison,
+    Contains,
+    EndsWith,
     In,
     IsNull,
     Literal,
@@ -179,12 +181,13 @@ class _Parser:
         pattern = self._literal()
         if not isinstance(pattern, str):
             self._fail("LIKE wants a text")
-        body = pattern[:-1] if pattern.endswith("%") else pattern
+        opens, closes = pattern.startswith("%") and pattern != "%", pattern.endswith("%")
+        body = pattern[opens : len(pattern) - closes]
         if any(wildcard in body for wildcard in "%_\\"):
-            self._fail(f"only LIKE 'prefix%' is supported, found {pattern!r}")
-        return (
-            StartsWith(column, body) if pattern.endswith("%") else Comparison("=", column, Literal(pattern))
-        )
+            self._fail(f"only LIKE 'prefix%', '%suffix' and '%part%' are supported, found {pattern!r}")
+        if opens:
+            return Contains(column, body) if closes else EndsWith(column, body)
+        return StartsWith(column, body) if closes else Comparison("=", column, Literal(pattern))
 
     def _at_column(self) -> bool:
         token = self._peek()

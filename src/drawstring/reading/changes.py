@@ -27,16 +27,16 @@ def read_changes(
     *,
     schema: pa.Schema,
 ) -> pa.Table:
-    """What changed between two sights of a file group, with the kind of each row; what was taken back comes first.
+    """What changed between two sights of file groups, with the kind of each row; what was taken back comes first.
 
     Args:
-        change: the group before and after.
+        change: the groups before and after.
         read: reads some columns of one of the two.
         schema: the rows' schema; columns that the comparison needs are among it.
     """
 
-    def rows(task: ReadTask | None) -> pa.Table:
-        batches = read(task, schema.names) if task is not None else iter(())
+    def rows(tasks: Sequence[ReadTask]) -> pa.Table:
+        batches = (batch for task in tasks for batch in read(task, schema.names))
         return pa.Table.from_batches(batches, schema=schema)
 
     return pa.concat_tables(changed_rows(rows(change.before), rows(change.after)))
@@ -52,10 +52,18 @@ def changed_rows(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]
     added = ~_same_version(after, before, here)
     there = _positions(before, after)
     taken = ~_same_version(before, after, there)
+    # A key may be there twice, where it was inserted again: the row that stays is no older version of the new one.
     return (
-        with_kind(before.filter(pa.array(taken)), _kinds(there[taken] >= 0, BEFORE, DELETE)),
-        with_kind(after.filter(pa.array(added)), _kinds(here[added] >= 0, AFTER, INSERT)),
+        with_kind(before.filter(pa.array(taken)), _kinds(_are(added, there[taken]), BEFORE, DELETE)),
+        with_kind(after.filter(pa.array(added)), _kinds(_are(taken, here[added]), AFTER, INSERT)),
     )
+
+
+def _are(mask: Mask, positions: Positions) -> Mask:
+    """Whether the mask holds at positions; not where there is none."""
+    found: Mask = positions >= 0
+    found[found] = mask[positions[found]]
+    return found
 
 
 def _kinds(mask: Mask, yes: str, no: str) -> pa.Array:

@@ -18,6 +18,7 @@ from drawstring.model.file_group import BaseFile
 from drawstring.model.read_task import ReadTask
 from drawstring.predicates.arrow_filter import filter_batch
 from drawstring.predicates.ast import Predicate, columns_of
+from drawstring.reading.change_data import read_change_data
 from drawstring.reading.changes import COMPARED, read_changes
 from drawstring.schema.meta_columns import COMMIT_TIME
 from drawstring.schema.projection import plan_projection
@@ -67,6 +68,15 @@ def _changes(
     predicate: Predicate | None,
 ) -> Iterator[pa.RecordBatch]:
     assert task.change is not None
+    if task.change.images is not None:
+        rows = read_change_data(
+            task.change,
+            task.change.images,
+            lambda each, schema: read_task(each, storage=storage, table_schema=schema, columns=schema.names),
+            storage=storage,
+        )
+        yield from _filtered(rows, columns, predicate)
+        return
     stored = pa.schema([field for field in table_schema if field.name != ROW_KIND])
     wanted = _needed(replace(task, keep_commit_times=None), table_schema, columns, predicate)
     names = [name for name in dict.fromkeys([*wanted, *COMPARED]) if name != ROW_KIND]
@@ -75,7 +85,13 @@ def _changes(
         lambda each, some: read_task(each, storage=storage, table_schema=stored, columns=some),
         schema=pa.schema([stored.field(name) for name in names]),
     )
-    for batch in found.to_batches():
+    yield from _filtered(found, columns, predicate)
+
+
+def _filtered(
+    rows: pa.Table, columns: Sequence[str], predicate: Predicate | None
+) -> Iterator[pa.RecordBatch]:
+    for batch in rows.to_batches():
         kept = batch if predicate is None else filter_batch(batch, predicate)
         if kept.num_rows:
             yield kept.select(list(columns))

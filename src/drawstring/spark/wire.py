@@ -30,12 +30,21 @@ class LoadTable:
 
 
 @dataclass(frozen=True)
+class Grouping:
+    """Rows of a file group are equal in `columns`, or in Hudi's hash of the one column modulo `buckets`."""
+
+    columns: list[str]
+    buckets: int | None
+
+
+@dataclass(frozen=True)
 class TableLoaded:
     """A table pinned to one snapshot. `snapshot` names it; equal names mean equal contents and equal plans.
 
     `timeline` is the pinned timeline as text, to be sent back with every question about the snapshot.
     `partition_columns` are in path order; `use_v2` is the read path after options, session and table were asked,
-    `pushdowns` those that the read's options leave on.
+    `pushdowns` those that the read's options leave on; `grouping` says by what file groups keep rows together,
+    `instant` is the newest that is seen.
     """
 
     name: str
@@ -47,6 +56,8 @@ class TableLoaded:
     properties: dict[str, str]
     use_v2: bool
     pushdowns: list[str]
+    grouping: Grouping | None = None
+    instant: str | None = None
 
 
 @dataclass(frozen=True)
@@ -106,7 +117,11 @@ class Aggregation:
 
 @dataclass(frozen=True)
 class ScanRequest:
-    """What a scan is asked for: `drawstring.planning.scan_request.ScanRequest` on the wire."""
+    """What a scan is asked for: `drawstring.planning.scan_request.ScanRequest` on the wire.
+
+    `hidden_columns` are metadata columns whose values are wanted of each task; with `grouped` so are the values of the
+    table's grouping.
+    """
 
     columns: list[str] | None
     filters: list[Any]
@@ -115,6 +130,8 @@ class ScanRequest:
     order: list[SortKey]
     aggregation: Aggregation | None
     runtime_filters: list[Any]
+    hidden_columns: list[str] = field(default_factory=list)
+    grouped: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,10 +146,14 @@ class PlanScan:
 
 @dataclass(frozen=True)
 class AggregationPushed:
-    """The rows of an aggregation, groups first, values as Spark keeps them; None if `reason` says why not."""
+    """The rows of an aggregation, groups first, values as Spark keeps them; None if `reason` says why not.
+
+    With `rest` they are those of a part of the slices, and `rest` are the others, `reason` says why.
+    """
 
     rows: list[list[Any]] | None
     reason: str | None = None
+    rest: ScanPlanned | None = None
 
 
 @dataclass(frozen=True)
@@ -160,7 +181,8 @@ class TaskMessage:
     `mode` is `native`, `merge` or `arrow`. `path` is the file Spark sees (the base file, or the first log),
     absolute; `size` its bytes, `bytes` those of the whole slice. `context` indexes `ScanPlanned.contexts`;
     `payload` is for the worker alone. `projection` indexes `ScanPlanned.projections`, `constants` those of
-    `ScanPlanned.constants`; -1 for none.
+    `ScanPlanned.constants`; -1 for none. `hidden` are values of metadata columns that were asked for, `key` those of
+    the table's grouping; None where they are not known.
     """
 
     mode: str
@@ -172,6 +194,8 @@ class TaskMessage:
     rows: int | None = None
     projection: int = -1
     constants: int = -1
+    hidden: dict[str, Any] | None = None
+    key: list[Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pyarrow.fs as pafs
 
-from drawstring.errors import InvalidOption, UnsupportedTable
+from drawstring.errors import UnsupportedTable
 from drawstring.storage.base import FileInfo, inside
+from drawstring.storage.settings import s3_arguments
 
 SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs", "hdfs": "hdfs", "viewfs": "hdfs"}
 """URI schemes that Spark users write, and what pyarrow calls them."""
@@ -38,7 +39,7 @@ class ArrowStorage:
     def _connection(self) -> tuple[Any, str]:
         scheme, _, rest = self._uri.partition("://")
         if SCHEMES.get(scheme) == "s3":
-            return pafs.S3FileSystem(**_s3_arguments(self._options)), rest
+            return pafs.S3FileSystem(**s3_arguments(self._options, rest.partition("/")[0])), rest
         filesystem, path = pafs.FileSystem.from_uri(f"{SCHEMES.get(scheme, scheme)}://{rest}")
         return filesystem, path
 
@@ -135,25 +136,3 @@ def no_atomic_create(root: str) -> UnsupportedTable:
 def _info(entry: Any, path: str) -> FileInfo:
     modified = (entry.mtime_ns or 0) // 1_000_000
     return FileInfo(path, entry.size or 0, entry.type == pafs.FileType.Directory, modified)
-
-
-def _s3_arguments(options: Mapping[str, str]) -> dict[str, Any]:
-    """Translate Hadoop's `fs.s3a.*` settings, with or without `spark.hadoop.` in front."""
-    plain = {key.removeprefix("spark.hadoop."): value for key, value in options.items()}
-    names = {
-        "fs.s3a.access.key": "access_key",
-        "fs.s3a.secret.key": "secret_key",
-        "fs.s3a.session.token": "session_token",
-        "fs.s3a.endpoint": "endpoint_override",
-        "fs.s3a.endpoint.region": "region",
-    }
-    arguments: dict[str, Any] = {names[key]: value for key, value in plain.items() if key in names}
-    if plain.get("fs.s3a.connection.ssl.enabled") == "false":
-        arguments["scheme"] = "http"
-    if ("access_key" in arguments) != ("secret_key" in arguments):
-        raise InvalidOption(
-            "Only one of fs.s3a.access.key and fs.s3a.secret.key is set; set both, or neither to use the "
-            "environment's credentials.",
-            condition="INCOMPLETE_CREDENTIALS",
-        )
-    return arguments

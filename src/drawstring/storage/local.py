@@ -7,6 +7,7 @@ import ctypes
 import errno
 import io
 import os
+import stat
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -41,10 +42,24 @@ class LocalStorage:
     def _writable(self, path: str) -> str:
         """The absolute path of a file to change; what lies behind a link out of the table is not ours."""
         local = self.local_path(path)
+        if self._has_plain_parents(path):
+            return local
         root, parent = os.path.realpath(self._root), os.path.realpath(os.path.dirname(local))
         if path and os.path.commonpath([root, parent]) != root:
             raise outside(path, self._root)
         return local
+
+    def _has_plain_parents(self, path: str) -> bool:
+        """Whether every directory above a file, up to the root, is one and no link: mostly so, and quickly told."""
+        directory = self._root
+        for name in path.split("/")[:-1]:
+            directory = f"{directory}/{name}"
+            try:
+                if not stat.S_ISDIR(os.lstat(directory).st_mode):
+                    return False
+            except OSError:
+                return False
+        return True
 
     def list(self, path: str = "", *, recursive: bool = False) -> Iterable[FileInfo]:
         """Yield the entries of a directory, hidden ones too."""
@@ -134,6 +149,10 @@ class LocalStorage:
         for path in wanted:
             _sync_directory(self.local_path(path))
 
+    def sibling(self, name: str) -> LocalStorage:
+        """Return the storage of another directory in the same parent."""
+        return LocalStorage(f"{os.path.dirname(self._root)}/{name}")
+
     def exchange(self, other: LocalStorage) -> None:
         """Swap two directories in one step: whoever opens the path sees the one or the other, whole."""
         exchange_directories(self._root, other._root)
@@ -219,8 +238,8 @@ def _is_loop(entry: os.DirEntry[str]) -> bool:
     return os.path.join(here, "").startswith(os.path.join(os.path.realpath(entry.path), ""))
 
 
-def _info(path: str, stat: os.stat_result, is_directory: bool) -> FileInfo:
-    return FileInfo(path, stat.st_size, is_directory, stat.st_mtime_ns // 1_000_000)
+def _info(path: str, found: os.stat_result, is_directory: bool) -> FileInfo:
+    return FileInfo(path, found.st_size, is_directory, found.st_mtime_ns // 1_000_000)
 
 
 def _drop_checksum(local: str) -> None:

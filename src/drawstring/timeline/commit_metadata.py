@@ -8,7 +8,13 @@ from typing import Any
 
 from drawstring.errors import CorruptTable, UnsupportedTable
 from drawstring.formats.avro_container import first_record
-from drawstring.model.commit_metadata import CommitMetadata, CompactionOperation, WriteStat
+from drawstring.model.commit_metadata import (
+    CleanRecord,
+    CommitMetadata,
+    CompactionOperation,
+    PlannedClean,
+    WriteStat,
+)
 from drawstring.model.flipped_names import flipped_name
 
 AVRO_MAGIC = b"Obj\x01"
@@ -27,9 +33,23 @@ def parse_compaction_plan(content: bytes, *, source: str) -> tuple[CompactionOpe
     """Parse a compaction plan: which file groups are to get a new base file."""
     record = parse_record(content, source=source) or {}
     return tuple(
-        CompactionOperation(op.get("partitionPath") or "", op["fileId"], op.get("baseInstantTime") or "")
+        CompactionOperation(
+            op.get("partitionPath") or "",
+            op["fileId"],
+            op.get("baseInstantTime") or "",
+            _last_part(op.get("dataFilePath")),
+            tuple(map(_file_name, op.get("deltaFilePaths") or ())),
+        )
         for op in record.get("operations") or ()
     )
+
+
+def _last_part(path: str | None) -> str | None:
+    return _file_name(path) if path else None
+
+
+def _file_name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
 
 
 def parse_clustering_groups(content: bytes, *, source: str) -> tuple[tuple[str, str], ...]:
@@ -52,6 +72,50 @@ def parse_cleaned_files(content: bytes, *, source: str) -> frozenset[str]:
         for file in (cleaned.get("successDeleteFiles") or ())
         for name in [file.rsplit("/", 1)[-1]]
     )
+
+
+def parse_clean_plan(content: bytes, *, source: str) -> PlannedClean:
+    """Parse a requested clean. Paths are absolute on the machine that planned it: only names count."""
+    record = parse_record(content, source=source) or {}
+    try:
+        retained = record.get("earliestInstantToRetain")
+        files = {
+            path: tuple(
+                _file_name(one["filePath"]) for one in found or () if not one.get("isBootstrapBaseFile")
+            )
+            for path, found in (record.get("filePathsToBeDeletedPerPartition") or {}).items()
+        }
+        return PlannedClean(
+            str(record.get("policy") or ""),
+            (str(retained["timestamp"]), str(retained["action"])) if retained else None,
+            record.get("lastCompletedCommitTimestamp") or "",
+            files,
+            record.get("extraMetadata") or {},
+        )
+    except (AttributeError, KeyError, TypeError) as error:
+        raise _corrupt(source, f"it holds something else than a plan to clean ({error})") from error
+
+
+def parse_clean_record(content: bytes, *, source: str) -> CleanRecord:
+    """Parse what a completed clean says to the next one."""
+    record = parse_record(content, source=source) or {}
+    return CleanRecord(
+        record.get("earliestCommitToRetain") or "",
+        record.get("lastCompletedCommitTimestamp") or "",
+        record.get("extraMetadata") or {},
+    )
+
+
+def parse_savepointed_files(content: bytes, *, source: str) -> dict[str, tuple[str, ...]]:
+    """Parse a savepoint: names of the files that it keeps, by partition path."""
+    record = parse_record(content, source=source) or {}
+    try:
+        return {
+            path: tuple(map(_file_name, kept.get("savepointDataFile") or ()))
+            for path, kept in (record.get("partitionMetadata") or {}).items()
+        }
+    except (AttributeError, TypeError) as error:
+        raise _corrupt(source, f"it holds something else than a savepoint ({error})") from error
 
 
 def parse_record(content: bytes, *, source: str) -> dict[str, Any] | None:
@@ -118,6 +182,7 @@ def _stat(partition: str, stat: Mapping[str, Any]) -> WriteStat:
         get("numUpdateWrites") or 0,
         get("prevCommit") or "null",
         get("prevBaseFile"),
+        tuple((get("cdcStats") or {}).values()),
     )
 
 

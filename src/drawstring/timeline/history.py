@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ from drawstring.formats.log_blocks import BlockType, LogBlock, LogScan, scan_log
 from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.flipped_names import flipped_name
 from drawstring.model.instant import WRITE_ACTIONS, Action, Instant, State
-from drawstring.storage.base import Storage
+from drawstring.storage.base import FileInfo, Storage
 from drawstring.timeline.commit_metadata import checked_metadata_of, parse_commit_metadata
 from drawstring.timeline.folders import entries
 
@@ -51,6 +51,13 @@ class History:
         found = self._layout_2() if self.config.layout >= 2 else self._layout_1()
         by_time = {write.instant.requested_time: write for write in found}
         return tuple(by_time[time] for time in sorted(by_time))
+
+    def find(self, instant: Instant) -> ArchivedWrite | None:
+        """Return a write that was on the active timeline once."""
+        wanted = (instant.requested_time, instant.completion_time)
+        return next(
+            (w for w in self.writes if (w.instant.requested_time, w.instant.completion_time) == wanted), None
+        )
 
     @cached_property
     def completion_times(self) -> Mapping[str, str]:
@@ -90,20 +97,32 @@ class History:
             raise _corrupt(path, f"expected a list of files, found {error!r}") from error
 
     def _version(self, directory: str) -> int | None:
-        content = self.storage.read(f"{directory}/_version_").decode("utf-8", "replace").strip()
+        try:
+            content = self.storage.read(f"{directory}/_version_").decode("utf-8", "replace").strip()
+        except FileNotFoundError:
+            # Whoever archives just now takes it away for a moment: the newest manifest counts then.
+            return None
         return int(content) if content.isdigit() else None
 
     def _layout_1(self) -> Iterator[ArchivedWrite]:
-        directory = self.config.history_directory
-        usual = f".hoodie/{ARCHIVE_FOLDER.default}"
-        found = entries(self.storage, directory, usual=usual, setting=ARCHIVE_FOLDER.key)
-        numbered = [(int(m.group(1)), e.path) for e in found if (m := _ARCHIVE_NAME.match(e.name))]
-        for _, path in sorted(numbered):
+        for path in self._archives():
             scan = scan_log_file(self.storage, path)
             _refuse_gaps(scan)
             for block in scan.blocks:
                 if block.type is BlockType.AVRO_DATA:
                     yield from _writes_of_block(block)
+
+    def _archives(self) -> list[str]:
+        """The archive's files, oldest first; Hudi up to 0.9 wrote them beside the active timeline."""
+        directory, usual = self.config.history_directory, f".hoodie/{ARCHIVE_FOLDER.default}"
+        newer = entries(self.storage, directory, usual=usual, setting=ARCHIVE_FOLDER.key)
+        older = entries(self.storage, ".hoodie", usual=".hoodie", setting=ARCHIVE_FOLDER.key)
+        return [path for found in (older, newer) for path in _by_number(found)]
+
+
+def _by_number(found: Iterable[FileInfo]) -> list[str]:
+    numbered = [(int(m.group(1)), e.path) for e in found if (m := _ARCHIVE_NAME.match(e.name))]
+    return [path for _, path in sorted(numbered)]
 
 
 def _write_of_row(row: Mapping[str, Any], path: str) -> ArchivedWrite | None:

@@ -1,4 +1,4 @@
-"""Timeline layout 1 (table version 6): instants beside `hoodie.properties`, without completion times."""
+"""Timeline layout 1 (table versions up to 6): instants beside `hoodie.properties`, without completion times."""
 
 from __future__ import annotations
 

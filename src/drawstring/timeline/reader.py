@@ -9,15 +9,18 @@ from dataclasses import dataclass, field
 
 from drawstring.config.table_config import TIMELINE_PATH, TableConfig
 from drawstring.errors import CorruptTable
-from drawstring.model.commit_metadata import CommitMetadata, CompactionOperation
+from drawstring.model.commit_metadata import CleanRecord, CommitMetadata, CompactionOperation, PlannedClean
 from drawstring.model.instant import Action, Instant
 from drawstring.storage.base import FileInfo, Storage
 from drawstring.timeline import layout_v1, layout_v2
 from drawstring.timeline.commit_metadata import (
+    parse_clean_plan,
+    parse_clean_record,
     parse_cleaned_files,
     parse_clustering_groups,
     parse_commit_metadata,
     parse_compaction_plan,
+    parse_savepointed_files,
 )
 from drawstring.timeline.folders import entries, listed
 from drawstring.timeline.timeline import Timeline
@@ -92,7 +95,7 @@ class TimelineReader:
         """The file groups of a pending compaction."""
         time = instant.requested_time
         if time not in self._plans:
-            path = f"{self.config.timeline_directory}/{time}.{Action.COMPACTION.value}.requested"
+            path = f"{self.config.timeline_directory}/{time}.{instant.action.value}.requested"
             self._plans[time] = parse_compaction_plan(self._read(path, instant), source=path)
         return self._plans[time]
 
@@ -105,6 +108,21 @@ class TimelineReader:
         """The files that a completed clean deleted, by their paths below the table."""
         path = f"{self.config.timeline_directory}/{instant.file_name}"
         return parse_cleaned_files(self._read(path, instant), source=path)
+
+    def clean_plan(self, instant: Instant) -> PlannedClean:
+        """What a pending clean is to delete."""
+        path = f"{self.config.timeline_directory}/{instant.requested_time}.{Action.CLEAN.value}.requested"
+        return parse_clean_plan(self._read(path, instant), source=path)
+
+    def clean_record(self, instant: Instant) -> CleanRecord:
+        """What a completed clean says to the next one."""
+        path = f"{self.config.timeline_directory}/{instant.file_name}"
+        return parse_clean_record(self._read(path, instant), source=path)
+
+    def savepointed_files(self, instant: Instant) -> dict[str, tuple[str, ...]]:
+        """Names of the files that a savepoint keeps, by partition path."""
+        path = f"{self.config.timeline_directory}/{instant.file_name}"
+        return parse_savepointed_files(self._read(path, instant), source=path)
 
     def _read(self, path: str, instant: Instant) -> bytes:
         try:

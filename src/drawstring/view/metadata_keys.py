@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from functools import lru_cache
 from hashlib import md5
 
 import numpy as np
@@ -18,6 +19,7 @@ HASH_CHARACTERS = 12
 _SEED = 0xFFFFFFFFDABADABA
 
 
+@lru_cache(maxsize=1 << 14)
 def hash_text(text: str) -> str:
     """Return the hash that stands for a column or a partition path in keys."""
     return b64encode(xxhash.xxh64(text.encode(), seed=_SEED).digest()).decode()

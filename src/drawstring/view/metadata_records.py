@@ -100,6 +100,25 @@ def _stats_of_record(record: Mapping[str, Any]) -> StatsRecord:
     )
 
 
+_LOCATION = ("partitionName", "fileIdHighBits", "fileIdLowBits", "fileIndex", "fileId", "fileIdEncoding")
+
+
+def decode_record_index(values: Sequence[memoryview], schema: str) -> list[tuple[Any, ...] | None]:
+    """Decode records of the record index: partition, the file id's halves and number or its text, its encoding.
+
+    None for a record that tells no location.
+    """
+    if len(values) >= _FEW_RECORDS:
+        try:
+            columns = decode_columns(values, _json(schema))["recordIndexMetadata"]
+            return list(zip(*(columns[name].tolist() for name in _LOCATION), strict=True))
+        except (CannotDecode, KeyError, TypeError, AttributeError):
+            # What is damaged, or tells no location, is told by the decoder that looks at each record.
+            pass
+    records = [decode_record(value, schema).get("recordIndexMetadata") for value in values]
+    return [None if found is None else tuple(found[name] for name in _LOCATION) for found in records]
+
+
 def decode_files(value: memoryview, schema: str) -> FileSizes:
     """Decode the file map of a record of the `files` partition.
 

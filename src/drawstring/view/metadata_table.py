@@ -177,19 +177,21 @@ class MetadataTable:
         entries = [(e.name, e.size) for e in self._storage.list(index) if not e.is_directory]
         return all_slices(index, entries, self._visibility)
 
-    def history(self, found: FileSlice) -> Iterator[tuple[list[Entry], str, list[bytes]]]:
+    def history(
+        self, found: FileSlice, read: Read = HFileReader.entries
+    ) -> Iterator[tuple[list[Entry], str, list[bytes]]]:
         """Yield what was written to a file group, oldest first: entries with their schema, or keys deleted."""
         if found.base_file is not None:
             with self._storage.open(found.base_file.path) as file:
                 reader = HFileReader(file, path=found.base_file.path)
-                yield list(reader.entries()), reader.schema or "", []
+                yield list(read(reader)), reader.schema or "", []
         for block in self._live_blocks(found):
             if block.type is BlockType.DELETE:
                 deletes = decode_delete_block(block.content())
                 yield [], "", [key.encode() for batch in deletes for key in batch.keys.to_pylist()]
             else:
                 reader = HFileReader(block.content(), path=block.path)
-                yield list(reader.entries()), block.schema_json or reader.schema or "", []
+                yield list(read(reader)), block.schema_json or reader.schema or "", []
 
     def _live_blocks(self, found: FileSlice) -> Iterator[LogBlock]:
         blocks: list[LogBlock] = []

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from drawstring.config.table_config import PartitionField, TableConfig
-from drawstring.model.key_names import NULL_PARTITION, OLD_NULL_PARTITION
+from drawstring.model.key_names import NULL_PARTITION
 
 _ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -36,15 +36,15 @@ def partition_texts(config: TableConfig, path: str) -> dict[str, str] | None:
 def partition_values(config: TableConfig, path: str, types: Mapping[str, pa.DataType]) -> dict[str, Any]:
     """Values of the partition columns that a path tells for certain, typed; for skipping partitions.
 
-    Left out are columns whose path is derived from the value (formatted times), texts that do not parse as
-    the column's type, and the old name of the null partition, which is also an ordinary text. Empty strings
-    lie in the null partition too, and are null when read, as in Hudi.
+    Left out are columns whose path is derived from the value (formatted times), and texts that do not parse as
+    the column's type. Empty strings lie in the null partition too, and are null when read, as in Hudi; its old
+    name, `default` (before 0.12), is an ordinary text, as in Hudi.
     """
     texts = {} if _is_ambiguous(config, path) else partition_texts(config, path) or {}
     values: dict[str, Any] = {}
     for field in config.partitioning:
         text, arrow = texts.get(field.name), types.get(field.name)
-        if text is None or arrow is None or field.derived or text == OLD_NULL_PARTITION:
+        if text is None or arrow is None or field.derived:
             continue
         if text == NULL_PARTITION:
             values[field.name] = None

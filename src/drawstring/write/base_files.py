@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from drawstring.config.write_options import FileOptions
 from drawstring.formats.bloom import FooterKeys
 from drawstring.formats.parquet_writer import ParquetWriter
 from drawstring.model.commit_metadata import WriteStat
-from drawstring.model.file_names import base_file_name, join_path
+from drawstring.model.file_names import base_file_name, file_id_prefix, join_path
 from drawstring.schema.meta_columns import (
     COMMIT_SEQNO,
     COMMIT_TIME,
@@ -50,9 +51,10 @@ _SAMPLE_ROWS = 8192
 class WriteContext:
     """What every file of one write has in common; travels to executors.
 
-    `schema` is that of the files: meta columns first, then the table's. With a `rule` the rows come without
-    key and path, which the tasks make. Ids of new file groups derive from `seed`, so that every attempt of a task
-    has the same.
+    `schema` is that of the files: meta columns first, then the table's; `avro_schema` the same as text, for log
+    files. Where `assigned_columns` are given, logs hold those alone, and `avro_schema` is of them. With a `rule` the
+    rows come without key and path, which the tasks make. Ids of new file groups derive from `seed`, so that every
+    attempt of a task has the same. `change_capture` is the mode of a table that captures changes.
     """
 
     storage: Storage
@@ -61,6 +63,9 @@ class WriteContext:
     files: FileOptions
     key_fields: tuple[str, ...] = ()
     rule: KeyGenerator | None = None
+    avro_schema: str = ""
+    assigned_columns: tuple[str, ...] = ()
+    change_capture: str = ""
     seed: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
@@ -109,6 +114,7 @@ class BaseFileWriter:
         self._sink: Any = None
         self._writer: Any = None
         self._keys = FooterKeys(context.files.bloom)
+        self._began = time.perf_counter()
         self.rows = 0
 
     @property
@@ -171,6 +177,7 @@ class BaseFileWriter:
             partition_path=self.partition_path,
             num_writes=self.rows,
             file_size=size,
+            runtime_ms=round((time.perf_counter() - self._began) * 1000),
             **facts,
         )
 
@@ -224,7 +231,8 @@ class PartitionedWriter:
     def _hold(self, path: str, batch: pa.RecordBatch) -> None:
         partition = self._partitions.get(path)
         if partition is None:
-            prefix = str(uuid.uuid5(uuid.UUID(self._context.seed), f"{self._task.partition}/{path}"))
+            unique = uuid.uuid5(uuid.UUID(self._context.seed), f"{self._task.partition}/{path}")
+            prefix = file_id_prefix(unique)
             partition = self._partitions[path] = _Partition(check_partition_path(path), prefix)
         partition.held.append(batch)
         size = batch.nbytes

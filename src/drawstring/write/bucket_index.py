@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from drawstring.errors import InvalidInput, InvalidOption
+from drawstring.config.index_options import IndexOptions
+from drawstring.errors import InvalidInput, InvalidOption, UnsupportedTable
+from drawstring.model.file_group import FileGroupId, FileSlice
 from drawstring.model.key_names import EMPTY_KEY_PART, NULL_KEY_PART
 
 Hashes = npt.NDArray[np.int32]
@@ -45,6 +47,38 @@ class BucketRule:
             )
 
 
+def bucket_rule(options: IndexOptions, key_fields: Sequence[str]) -> BucketRule:
+    """Return the rule that a write's options ask for."""
+    if not key_fields:
+        raise InvalidOption(
+            "A bucket index needs a record key, whose hash tells the bucket. Set "
+            "hoodie.datasource.write.recordkey.field, or another hoodie.index.type. Nothing was written.",
+            condition="RECORD_KEY_MISSING",
+            operation="bucket index",
+        )
+    return BucketRule(options.buckets, tuple(key_fields), options.hash_fields)
+
+
+def check_buckets(slices: Iterable[FileSlice], rule: BucketRule, path: str) -> None:
+    """Refuse partitions whose file groups are not the buckets of the rule: keys would be looked for in others."""
+    seen: set[tuple[str, int | None]] = set()
+    for found in slices:
+        number = bucket_of_file_id(found.group.file_id)
+        place = (found.group.partition_path, number)
+        if number is None or number >= rule.buckets or place in seen:
+            raise UnsupportedTable(
+                f"Cannot write to {path}: the file group {found.group.file_id} of partition "
+                f"{found.group.partition_path!r} is none of {rule.buckets} buckets, of one group each. Set "
+                "hoodie.bucket.index.num.buckets, or hoodie.index.type, as the table's other writers do. Nothing was "
+                "written.",
+                condition="WRITE_BUCKET_INDEX",
+                operation="write",
+                path=path,
+                found=found.group.file_id,
+            )
+        seen.add(place)
+
+
 def bucket_numbers(keys: pa.Array, rule: BucketRule) -> npt.NDArray[np.int32]:
     """Return the bucket of each record key."""
     hashed: Hashes = np.ones(len(keys), dtype=np.int32)
@@ -63,6 +97,12 @@ def bucket_of_file_id(file_id: str) -> int | None:
     """Return the bucket that a file id names; None when it names none."""
     match = _FILE_ID.match(file_id)
     return int(match.group(1)) if match else None
+
+
+def bucket_places(groups: Iterable[FileGroupId]) -> frozenset[tuple[str, int]]:
+    """Return partition path and bucket number of the groups that are buckets."""
+    numbers = ((group.partition_path, bucket_of_file_id(group.file_id)) for group in groups)
+    return frozenset((path, number) for path, number in numbers if number is not None)
 
 
 def string_hashes(values: pa.Array) -> Hashes:

@@ -100,9 +100,19 @@ def _stat_record(stat: WriteStat) -> dict[str, Any]:
         "numInserts": stat.num_inserts,
         "fileSizeInBytes": stat.file_size,
         "prevBaseFile": stat.prev_base_file,
+        "cdcStats": dict(zip(stat.cdc_files, stat.cdc_sizes, strict=True)) or None,
         "numUpdates": 0,
+        "totalLogFilesCompacted": stat.compacted_logs,
+        "totalLogSizeCompacted": stat.compacted_bytes,
+        "runtimeStats": _runtime(stat),
         **_log_fields(stat),
     }
+
+
+def _runtime(stat: WriteStat) -> dict[str, int]:
+    """How long the file took, under the name of what was done: a new file group is created, others are upserted."""
+    done = "totalCreateTime" if stat.prev_commit == "null" else "totalUpsertTime"
+    return {"totalScanTime": 0, "totalCreateTime": 0, "totalUpsertTime": 0, done: stat.runtime_ms}
 
 
 def _log_fields(stat: WriteStat) -> dict[str, Any]:

@@ -6,7 +6,9 @@ row wins here for good: the new base file does not have it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -17,6 +19,7 @@ from drawstring.model.file_group import FileGroupId, FileSlice
 from drawstring.model.read_task import ReadTask
 from drawstring.reading.task_reader import read_task
 from drawstring.write.base_files import ROW_GROUP_BYTES, BaseFileWriter, TaskContext, WriteContext
+from drawstring.write.steps import advancing
 
 OPERATION = "COMPACT"
 _MEGABYTE = 1 << 20
@@ -103,9 +106,17 @@ def compact_slice(context: WriteContext, task: TaskContext, merged: ReadTask) ->
     return writer.stat(
         size,
         num_updates=0,
+        compacted_logs=len(merged.slice.log_files),
+        compacted_bytes=_log_bytes(merged.slice),
         prev_commit=base.instant if base else "null",
         prev_base_file=base.name if base else None,
     )
+
+
+def compact_slices(context: WriteContext, tasks: Sequence[tuple[TaskContext, ReadTask]]) -> list[WriteStat]:
+    """Compact slices in threads of this process."""
+    with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
+        return list(advancing(pool.map(lambda task: compact_slice(context, *task), tasks)))
 
 
 def _row_groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

@@ -1,6 +1,8 @@
 """Whether what others did since a write began stands in its way.
 
-Hudi's rule of optimistic concurrency: two writes conflict when they touch the same file group. Beyond it, an upsert
+Hudi's rule of optimistic concurrency: two writes conflict when they touch the same file group. A compaction does not
+conflict with what is appended beside it: a log file belongs to the base file that was requested last before the log
+was completed, so that it comes on top of what is compacted. Beyond it, an upsert
 conflicts with a commit that inserted one of its new keys, and a write that replaces partitions with one that
 added file groups to them.
 """
@@ -17,13 +19,18 @@ import pyarrow.parquet as pq
 from drawstring.errors import CommitConflict
 from drawstring.model.commit_metadata import CommitMetadata, WriteStat
 from drawstring.model.file_group import FileGroupId
-from drawstring.model.instant import Action, Instant
+from drawstring.model.file_names import parse_base_file
+from drawstring.model.instant import WRITE_ACTIONS, Action, Instant
 from drawstring.planning.table_state import TableState
 from drawstring.schema.meta_columns import COMMIT_TIME, RECORD_KEY
 from drawstring.storage.base import Storage
+from drawstring.write.bucket_index import bucket_places
+from drawstring.write.log_keys import keys_in_log
+from drawstring.write.markers import Markers
 from drawstring.write.write_set import WriteSet, groups_of
 
 _SHOWN_GROUPS = 5
+_COMPACTIONS = ("COMPACT", "LOG_COMPACT")
 _PENDING_PLANS = (Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING)
 
 
@@ -84,19 +91,63 @@ def _were_archived(now: TableState, gone: list[Instant]) -> bool:
 def check_groups(candidates: Iterable[Candidate], write_set: WriteSet, storage: Storage, ours: str) -> None:
     """Raise `CommitConflict` when another write touched a file group or a partition of ours."""
     for candidate in candidates:
-        common = groups_of(candidate.metadata) & write_set.groups
+        # The group of a compaction is what it was before, so appended logs stand as well upon it.
+        compacted = candidate.metadata.operation in _COMPACTIONS
+        ours_there = write_set.groups - (write_set.appended if compacted else frozenset())
+        common = groups_of(candidate.metadata) & ours_there
         common |= {g for g in groups_of(candidate.metadata) if g.partition_path in write_set.partitions}
+        common |= {g for g in groups_of(candidate.metadata) if bucket_places([g]) & write_set.buckets}
         if common:
             raise _group_conflict(storage, ours, candidate.instant, common)
+
+
+def check_batch(candidates: Iterable[Candidate], write_set: WriteSet, storage: Storage, ours: str) -> None:
+    """Raise `CommitConflict` when another driver of the same streaming query has committed the batch meanwhile."""
+    batch = write_set.sink_batch
+    for candidate in candidates if batch is not None else ():
+        if batch is not None and batch.is_covered_by(candidate.metadata.extra):
+            raise _conflict(
+                storage,
+                ours,
+                "BATCH_COMMITTED",
+                f"the {candidate.instant.action.value} {candidate.instant.requested_time}, which completed since, is "
+                f"batch {batch.number} of the streaming query {batch.identifier!r} already",
+                other=candidate.instant.requested_time,
+            )
 
 
 def check_pending_plans(now: TableState, write_set: WriteSet, ours: str) -> None:
     """Raise `CommitConflict` when a pending compaction or clustering plan names a file group of ours."""
     for instant in now.timeline.pending:
         if instant.action in _PENDING_PLANS:
-            common = planned_groups(now, instant) & write_set.groups
+            beside = write_set.appended if instant.action is not Action.CLUSTERING else frozenset()
+            common = planned_groups(now, instant) & (write_set.groups - beside)
             if common:
                 raise _group_conflict(now.storage, ours, instant, common)
+
+
+def check_pending_rewrites(now: TableState, write_set: WriteSet, ours: str) -> None:
+    """Raise `CommitConflict` when a pending write, perhaps a dead one, has begun a base file of a group we append to.
+
+    Hudi's readers take a log for one of that base file, which they then pass over as not committed, log and all.
+    """
+    if not write_set.appended:
+        return
+    for instant in now.timeline.pending:
+        if instant.action in WRITE_ACTIONS and instant.requested_time != ours:
+            common = _begun_groups(now.storage, instant) & write_set.appended
+            if common:
+                raise _group_conflict(now.storage, ours, instant, common)
+
+
+def _begun_groups(storage: Storage, instant: Instant) -> frozenset[FileGroupId]:
+    groups = set()
+    for path in Markers(storage, instant.requested_time).data_files():
+        partition, _, name = path.rpartition("/")
+        base = parse_base_file(partition, name, 0)
+        if base is not None:
+            groups.add(FileGroupId(partition, base.file_id))
+    return frozenset(groups)
 
 
 def planned_groups(state: TableState, instant: Instant) -> frozenset[FileGroupId]:
@@ -108,9 +159,14 @@ def planned_groups(state: TableState, instant: Instant) -> frozenset[FileGroupId
 
 
 def check_new_keys(
-    candidates: Iterable[Candidate], written: Iterable[tuple[WriteStat, str]], storage: Storage, ours: str
+    candidates: Iterable[Candidate],
+    written: Iterable[tuple[WriteStat, str]],
+    storage: Storage,
+    ours: str,
+    *,
+    is_global: bool = False,
 ) -> None:
-    """Raise `CommitConflict` when another write inserted a key that was new to ours.
+    """Raise `CommitConflict` when another write inserted a key that was new to ours, in any partition if `is_global`.
 
     `written` are our files, with the paths where they lie now. A key that both inserted stands in the files of
     both, in rows that carry the instant of the one and of the other.
@@ -118,7 +174,9 @@ def check_new_keys(
     inserted = [(stat, path) for stat, path in written if stat.num_inserts]
     for candidate in candidates:
         for theirs in candidate.metadata.stats:
-            mine = [path for stat, path in inserted if stat.partition_path == theirs.partition_path]
+            mine = [
+                path for stat, path in inserted if is_global or stat.partition_path == theirs.partition_path
+            ]
             if not (theirs.num_inserts and mine):
                 continue
             try:
@@ -140,7 +198,10 @@ def _common_key(storage: Storage, theirs: WriteStat, instant: str, mine: list[st
 
 
 def keys_written_by(storage: Storage, path: str, instant: str) -> Iterator[pa.Array]:
-    """Yield the record keys of a base file's rows that an instant wrote."""
+    """Yield the record keys of a file's rows that an instant wrote."""
+    if not path.endswith(".parquet"):
+        yield from keys_in_log(storage, path)
+        return
     with storage.open(path) as source:
         for batch in pq.ParquetFile(source).iter_batches(columns=[RECORD_KEY, COMMIT_TIME]):
             yield batch.column(RECORD_KEY).filter(pc.equal(batch.column(COMMIT_TIME), instant))

@@ -5,15 +5,18 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
 from drawstring.config.merge_rules import COMMIT_TIME, EVENT_TIME, PAYLOADS
 from drawstring.config.properties import format_properties, table_checksum
-from drawstring.config.table_config import MERGE_ON_READ, TableConfig
+from drawstring.config.table_config import TableConfig
 from drawstring.config.write_options import TableOptions
-from drawstring.errors import InvalidInput, InvalidOption, UnsupportedTable
+from drawstring.errors import InvalidInput, InvalidOption
+from drawstring.model.read_task import MergeSpec
 from drawstring.schema.avro_arrow import avro_schema_from_arrow
+from drawstring.schema.change_images import BOTH
 from drawstring.storage.base import Storage
 from drawstring.storage.table_properties import PROPERTIES
 from drawstring.write.locks import table_lock
@@ -30,14 +33,15 @@ _DIRECTORIES = (
     ".hoodie/.aux/.bootstrap/.fileids",
 )
 _EXTRACTORS = "org.apache.hudi.hive."
+_MERGE_PROPERTY = "hoodie.record.merge.property."
 
 
 def create_table(storage: Storage, options: TableOptions, *, schema: pa.Schema | None = None) -> TableConfig:
     """Make a new, empty table; its settings file is published last and only once.
 
     With `schema` (without meta columns) the table is as `CREATE TABLE` makes it: the schema is kept in the
-    settings. Raises `InvalidOption` when settings are missing or contradict each other, `UnsupportedTable`
-    for merge-on-read, `InvalidInput` when there is a table already.
+    settings. Raises `InvalidOption` when settings are missing or contradict each other,
+    `InvalidInput` when there is a table already.
     """
     require_atomic_create(storage)
     properties = table_properties(options, schema=schema)
@@ -78,11 +82,13 @@ def table_properties(options: TableOptions, *, schema: pa.Schema | None = None) 
         "hoodie.datasource.write.partitionpath.urlencode": _text(options.url_encode),
         "hoodie.partition.metafile.use.base.format": "false",
         "hoodie.table.multiple.base.file.formats.enable": "false",
-        "hoodie.table.cdc.enabled": "false",
+        "hoodie.table.cdc.enabled": _text(options.captures_changes),
         "hoodie.table.timeline.timezone": options.timezone,
         **_field_properties(options),
         **merge_properties(options),
     }
+    if options.captures_changes:
+        properties["hoodie.table.cdc.supplemental.logging.mode"] = options.capture_mode or BOTH
     if options.database:
         properties["hoodie.database.name"] = options.database
     if schema is not None:
@@ -107,30 +113,55 @@ def key_generator(options: TableOptions) -> str:
 
 
 def merge_properties(options: TableOptions) -> dict[str, str]:
-    """Return the settings that say which version of a record wins."""
-    mode = options.merge_mode or (EVENT_TIME if options.ordering_fields else COMMIT_TIME)
-    if not options.payload_class:
-        return {"hoodie.record.merge.mode": mode}
-    spec = PAYLOADS.get(options.payload_class.rpartition(".")[2])
-    if spec is None or spec.partial_update_mode or spec.delete_field or spec.ordering_fields:
+    """Return the settings that say how versions of a record are merged, as Hudi keeps them since version 9."""
+    spec = _merge_spec(options)
+    found = {
+        "hoodie.record.merge.mode": spec.mode,
+        "hoodie.table.partial.update.mode": spec.partial_update_mode,
+        "hoodie.table.legacy.payload.class": options.payload_class,
+        f"{_MERGE_PROPERTY}hoodie.payload.delete.field": spec.delete_field,
+        f"{_MERGE_PROPERTY}hoodie.payload.delete.marker": spec.delete_marker,
+        f"{_MERGE_PROPERTY}hoodie.write.partial.update.unavailable.value": spec.unavailable_value,
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _merge_spec(options: TableOptions) -> MergeSpec:
+    default = MergeSpec(EVENT_TIME if options.ordering_fields else COMMIT_TIME)
+    spec = _payload(options.payload_class) if options.payload_class else default
+    if bool(options.delete_field) != bool(options.delete_marker):
         raise InvalidOption(
-            f"The payload class {options.payload_class} is not supported for writing; expected "
-            "DefaultHoodieRecordPayload, EventTimeAvroPayload or OverwriteWithLatestAvroPayload. Set "
+            "Rows delete by a column and its value: set both hoodie.payload.delete.field and "
+            "hoodie.payload.delete.marker, or neither.",
+            condition="DELETE_MARKER_INCOMPLETE",
+        )
+    return replace(
+        spec,
+        mode=options.merge_mode or spec.mode,
+        partial_update_mode=options.partial_update_mode or spec.partial_update_mode,
+        delete_field=options.delete_field or spec.delete_field,
+        delete_marker=options.delete_marker or spec.delete_marker,
+        unavailable_value=options.unavailable_value or spec.unavailable_value,
+    )
+
+
+def _payload(name: str) -> MergeSpec:
+    spec = PAYLOADS.get(name.rpartition(".")[2])
+    if spec is None:
+        raise InvalidOption(
+            f"The payload class {name} is not supported for writing; expected one of {', '.join(PAYLOADS)}. Set "
             "hoodie.record.merge.mode instead.",
             condition="PAYLOAD_NOT_SUPPORTED",
-            payload_class=options.payload_class,
+            payload_class=name,
         )
-    return {
-        "hoodie.record.merge.mode": options.merge_mode or spec.mode,
-        "hoodie.table.legacy.payload.class": options.payload_class,
-    }
+    return spec
 
 
 def _field_properties(options: TableOptions) -> dict[str, str]:
     lists: Mapping[str, tuple[str, ...] | None] = {
         "hoodie.table.recordkey.fields": options.record_key_fields,
         "hoodie.table.partition.fields": options.partition_fields,
-        "hoodie.table.ordering.fields": options.ordering_fields,
+        "hoodie.table.ordering.fields": options.ordering_fields or _merge_spec(options).ordering_fields,
     }
     found = {key: ",".join(fields) for key, fields in lists.items() if fields}
     found["hoodie.table.partition_extractor_class"] = _EXTRACTORS + _extractor(options)
@@ -156,12 +187,12 @@ def _check(options: TableOptions, schema: pa.Schema | None) -> None:
             condition="TABLE_NAME_MISSING",
             key="hoodie.table.name",
         )
-    if options.table_type == MERGE_ON_READ:
-        raise UnsupportedTable(
-            "Cannot create a merge-on-read table: drawstring writes copy-on-write tables. Set "
-            "hoodie.datasource.write.table.type=COPY_ON_WRITE, or write with Apache Hudi.",
-            condition="WRITE_MERGE_ON_READ",
-            operation="write",
+    if options.version not in (None, int(TABLE_VERSION)):
+        raise InvalidOption(
+            f"Cannot create a table of version {options.version}: drawstring makes tables of version {TABLE_VERSION}. "
+            "Remove hoodie.write.table.version, or let Apache Hudi create the table; drawstring writes to it then.",
+            condition="TABLE_VERSION_NOT_CREATED",
+            version=options.version,
         )
     _check_generator(options)
     if schema is not None and not len(schema):

@@ -9,17 +9,22 @@ from typing import Protocol
 import pyarrow as pa
 
 from drawstring.model.commit_metadata import WriteStat
-from drawstring.model.file_group import FileGroupId, FileSlice
-from drawstring.storage.base import Storage
+from drawstring.model.file_group import FileGroupId
+from drawstring.model.read_task import ReadTask
 from drawstring.write.assignment import Assignment
-from drawstring.write.base_files import WriteContext
+from drawstring.write.base_files import TaskContext, WriteContext
+from drawstring.write.bucket_index import BucketRule
+from drawstring.write.index import LookUp
 from drawstring.write.merge_group import MergeRules
 from drawstring.write.plan import WritePlan
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How many rows there are: of known keys by file group, of new keys by partition path."""
+    """How many rows there are: of known keys by file group, of new keys by partition path.
+
+    A row that moves from one partition to another counts in both.
+    """
 
     updates: Mapping[FileGroupId, int] = field(default_factory=dict)
     inserts: Mapping[str, int] = field(default_factory=dict)
@@ -28,8 +33,8 @@ class Counts:
 class Executor(Protocol):
     """The rows of one write, evaluated once however often the write is tried, and the tasks that write them.
 
-    Calls come in this order: `prepare`, then `append`, or `count_rows`, `locate` and `write_groups`; from `prepare`
-    on once more for every try.
+    Calls come in this order: `prepare`, then `append`, or `count_rows`, `locate` (`count_buckets` for a bucket index)
+    and `write_groups`; from `prepare` on once more for every try.
     """
 
     @property
@@ -45,8 +50,12 @@ class Executor(Protocol):
         """Count rows by partition path; raises `InvalidInput` with an example when a row has no key."""
         ...
 
-    def locate(self, storage: Storage, slices: Sequence[FileSlice]) -> Counts:
-        """Find out which of the slices hold keys of the rows; without slices all keys are new."""
+    def locate(self, lookup: LookUp) -> Counts:
+        """Find out which slices hold keys of the rows; without slices all keys are new."""
+        ...
+
+    def count_buckets(self, rule: BucketRule) -> Mapping[tuple[str, int], int]:
+        """Count rows by partition path and bucket number; all of them count as new keys then."""
         ...
 
     def write_groups(
@@ -57,6 +66,12 @@ class Executor(Protocol):
 
     def append(self, context: WriteContext) -> list[WriteStat]:
         """Write the rows into new file groups, as they come or in the order that the options ask for."""
+        ...
+
+    def compact(
+        self, context: WriteContext, tasks: Sequence[tuple[TaskContext, ReadTask]]
+    ) -> list[WriteStat]:
+        """Write the new base file of each slice that a compaction after the write merges."""
         ...
 
     def can_repeat(self) -> bool:

@@ -12,8 +12,10 @@ from drawstring.model.instant import Instant
 from drawstring.storage.base import Storage
 from drawstring.write.clock import Clock
 from drawstring.write.locks import Owner
+from drawstring.write.table_facts import load_state
 
 DIRECTORY = ".hoodie/.heartbeat"
+_SILENT_SECONDS = 3600
 
 
 class Heartbeat:
@@ -79,6 +81,11 @@ def is_dead(storage: Storage, instant: Instant, options: ConcurrencyOptions, *, 
         return options.failed_writes == LAZY or options.rolls_back_without_heartbeat
 
 
+def has_stopped(storage: Storage, path: str, options: ConcurrencyOptions, *, clock: Clock) -> bool:
+    """Whether a heartbeat says that its writer is dead; raises FileNotFoundError without one."""
+    return _has_stopped(storage, path, Owner.parse(storage.read(path)), options, clock)
+
+
 def _has_stopped(
     storage: Storage, path: str, owner: Owner | None, options: ConcurrencyOptions, clock: Clock
 ) -> bool:
@@ -98,15 +105,28 @@ def sweep(
     """Delete heartbeats that drawstring's dead writers left, of instants that are not pending any more.
 
     That of a live writer stays: one that has lost the lock may be about to announce its instant, and without a
-    heartbeat nobody could tell later that it died.
+    heartbeat nobody could tell later that it died. It may have done so since `pending` was looked up, and died after
+    that: once it is dead, the timeline is looked at again.
     """
     kept = {instant.requested_time for instant in pending}
-    for name in names:
-        path = f"{DIRECTORY}/{name}"
-        with suppress(OSError):
-            owner = None if name in kept else Owner.parse(storage.read(path))
-            if owner is not None and _has_stopped(storage, path, owner, options, clock):
-                storage.delete(path)
+    stopped = [name for name in names if name not in kept and _is_left(storage, name, options, clock)]
+    if stopped:
+        kept = {instant.requested_time for instant in load_state(storage).timeline.pending}
+    for name in stopped:
+        if name not in kept:
+            with suppress(OSError):
+                storage.delete(f"{DIRECTORY}/{name}")
+
+
+def _is_left(storage: Storage, name: str, options: ConcurrencyOptions, clock: Clock) -> bool:
+    """Whether the writer of a heartbeat is dead, or silent for so long that it will not wake up."""
+    path = f"{DIRECTORY}/{name}"
+    with suppress(OSError):
+        owner = Owner.parse(storage.read(path))
+        silent_ms = clock() - storage.stat(path).modified_ms
+        expiry_ms = max(options.heartbeat_expiry_seconds, _SILENT_SECONDS) * 1000
+        return owner is not None and (owner.is_dead or silent_ms > expiry_ms)
+    return False
 
 
 def heartbeats(storage: Storage) -> list[str]:

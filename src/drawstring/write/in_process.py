@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,12 +17,16 @@ from drawstring.config.write_options import DELETE
 from drawstring.errors import InvalidInput
 from drawstring.model.commit_metadata import WriteStat
 from drawstring.model.file_group import FileGroupId, FileSlice
+from drawstring.model.read_task import ReadTask
+from drawstring.schema.key_text import field_values
 from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY
-from drawstring.storage.base import Storage
-from drawstring.write.assignment import HASH_RANGE, Assignment, Bucket
+from drawstring.write.assignment import HASH_RANGE, Assignment, Bucket, InsertRange, Way
 from drawstring.write.base_files import PartitionedWriter, TaskContext, WriteContext, split_by_path
+from drawstring.write.bucket_index import BucketRule, bucket_numbers
+from drawstring.write.compaction import compact_slices
 from drawstring.write.executor import Counts
-from drawstring.write.index import Index, SimpleIndex
+from drawstring.write.group_writers import write_bucket
+from drawstring.write.index import Located, LookUp
 from drawstring.write.key_generator import (
     check_keys,
     check_partition_path,
@@ -28,10 +34,14 @@ from drawstring.write.key_generator import (
     partition_paths,
     record_keys,
 )
-from drawstring.write.merge_group import DELETED, MergeRules, winning_rows, write_bucket
+from drawstring.write.log_files import ROW_POSITION
+from drawstring.write.merge_group import DELETED, MergeRules, winning_rows
+from drawstring.write.moved_rows import MOVES, STAYS, StoredVersions
 from drawstring.write.plan import WritePlan, field_type
+from drawstring.write.steps import advancing
 
 IS_DELETED = "_hoodie_is_deleted"
+_NO_ROWS = np.zeros(0, dtype=np.int64)
 
 
 def as_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
@@ -52,14 +62,15 @@ def as_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
 class ArrowRows:
     """Rows of an Arrow table, or of a reader, which is read as the write goes on where the operation allows it."""
 
-    def __init__(self, rows: pa.Table | pa.RecordBatchReader, *, index: Index | None = None) -> None:
+    def __init__(self, rows: pa.Table | pa.RecordBatchReader) -> None:
         self._reader = rows if isinstance(rows, pa.RecordBatchReader) else None
         self._table = rows if isinstance(rows, pa.Table) else None
         self._schema = rows.schema
-        self._index: Index = index or SimpleIndex()
         self._plan: WritePlan | None = None
         self._keyed: _Keyed | None = None
         self._groups: dict[FileGroupId, np.ndarray] = {}
+        self._places: dict[FileGroupId, np.ndarray] = {}
+        self._leaving: dict[FileGroupId, np.ndarray] = {}
         self._is_new: np.ndarray = np.zeros(0, dtype=bool)
 
     @classmethod
@@ -75,6 +86,12 @@ class ArrowRows:
     def schema(self) -> pa.Schema:
         """The schema of the rows as they come."""
         return self._schema
+
+    def compact(
+        self, context: WriteContext, tasks: Sequence[tuple[TaskContext, ReadTask]]
+    ) -> list[WriteStat]:
+        """Merge slices into new base files, in threads."""
+        return compact_slices(context, tasks)
 
     def can_repeat(self) -> bool:
         """Whether the rows are still there for another try."""
@@ -99,29 +116,85 @@ class ArrowRows:
         counts = np.bincount(keyed.path_codes, minlength=len(keyed.paths))
         return {path: int(count) for path, count in zip(keyed.paths, counts, strict=True) if count}
 
-    def locate(self, storage: Storage, slices: Sequence[FileSlice]) -> Counts:
+    def locate(self, lookup: LookUp) -> Counts:
         """Find the file groups that hold keys of the rows."""
+        if lookup.is_global and lookup.combines:
+            self._combine_across(lookup.ordering)
+        self._forget_places()
+        if lookup.is_global:
+            self._locate_in(lookup, np.arange(self._prepared.count), lookup.searched)
+        else:
+            by_path = _slices_by_path(lookup.searched)
+            for code, path in enumerate(self._prepared.paths):
+                rows = np.flatnonzero(self._prepared.path_codes == code)
+                self._locate_in(lookup, rows, by_path.get(path, []))
+        return self._counts()
+
+    def count_buckets(self, rule: BucketRule) -> Mapping[tuple[str, int], int]:
+        """Count rows by path and bucket number; all of them count as new keys."""
+        self._forget_places()
         keyed = self._prepared
-        self._groups, self._is_new = {}, np.ones(keyed.count, dtype=bool)
-        for code, path in enumerate(keyed.paths):
-            rows = np.flatnonzero(keyed.path_codes == code)
-            inside = [found for found in slices if found.group.partition_path == path]
-            self._locate_in(storage, rows, inside)
+        places = keyed.path_codes * rule.buckets + bucket_numbers(keyed.keys, rule)
+        found, counts = np.unique(places, return_counts=True)
+        return {
+            (keyed.paths[place // rule.buckets], place % rule.buckets): count
+            for place, count in zip(found.tolist(), counts.tolist(), strict=True)
+        }
+
+    def _forget_places(self) -> None:
+        self._groups, self._places, self._leaving = {}, {}, {}
+        self._is_new = np.ones(self._prepared.count, dtype=bool)
+
+    def _combine_across(self, ordering: tuple[str, ...]) -> None:
+        """Keep one row of each key, whatever partitions they name: a global index has a key once."""
+        keyed = self._prepared
+        encoded = keyed.keys.dictionary_encode()
+        if len(encoded.dictionary) == keyed.count:
+            return
+        ids = np.asarray(encoded.indices).astype(np.int64)
+        rules = MergeRules(ordering_fields=ordering)
+        kept = winning_rows(keyed.table, ids, len(encoded.dictionary), rules)
+        self._keyed = _Keyed(keyed.table.take(pa.array(kept)), keyed.path_codes[kept], keyed.paths)
+
+    def _counts(self) -> Counts:
+        keyed = self._prepared
         new = np.bincount(keyed.path_codes[self._is_new], minlength=len(keyed.paths))
         inserts = {path: int(count) for path, count in zip(keyed.paths, new, strict=True) if count}
-        return Counts({group: len(rows) for group, rows in self._groups.items()}, inserts)
+        touched = [*self._groups.items(), *self._leaving.items()]
+        updates: dict[FileGroupId, int] = {}
+        for group, rows in touched:
+            updates[group] = updates.get(group, 0) + len(rows)
+        return Counts(updates, inserts)
 
-    def _locate_in(self, storage: Storage, rows: np.ndarray, slices: Sequence[FileSlice]) -> None:
+    def _locate_in(self, lookup: LookUp, rows: np.ndarray, slices: Sequence[FileSlice]) -> None:
         if not len(rows) or not slices:
             return
         encoded = self._prepared.keys.take(pa.array(rows)).dictionary_encode()
         codes = np.asarray(encoded.indices)
-        for located in self._index.locate(storage, encoded.dictionary, slices):
+        located = lookup.index.locate(lookup.storage, encoded.dictionary, slices)
+        stored = lookup.moves([part.slice.group for part in located]) if lookup.moves else None
+        for part in located:
             held = np.zeros(len(encoded.dictionary), dtype=bool)
-            held[located.keys] = True
-            found = rows[held[codes]]
-            self._groups[located.slice.group] = found
-            self._is_new[found] = False
+            held[part.keys] = True
+            found = held[codes]
+            places = _places(part, len(encoded.dictionary))[codes[found]]
+            self._place(part.slice.group, rows[found], places, stored)
+
+    def _place(
+        self, group: FileGroupId, rows: np.ndarray, places: np.ndarray, stored: StoredVersions | None
+    ) -> None:
+        """Bring rows to the group that holds their keys; those that move away are deleted there."""
+        keyed = self._prepared
+        stays = np.ones(len(rows), dtype=bool)
+        if stored is not None:
+            elsewhere = np.flatnonzero(keyed.path_codes[rows] != keyed.code_of(group.partition_path))
+            fates = stored.fates(group, *keyed.versions(rows[elsewhere], stored.ordering))
+            stays[elsewhere[fates != STAYS]] = False
+            if len(leaving := rows[elsewhere[fates == MOVES]]):
+                self._leaving[group] = leaving
+        if stays.any():
+            self._groups[group], self._places[group] = rows[stays], places[stays]
+            self._is_new[rows[stays]] = False
 
     def write_groups(
         self, context: WriteContext, assignment: Assignment, rules: MergeRules
@@ -129,33 +202,61 @@ class ArrowRows:
         """Write each bucket's file, in threads."""
         rows_of = self.rows_by_bucket(assignment)
 
-        def run(bucket: Bucket) -> WriteStat | None:
-            return write_bucket(
-                context, TaskContext(bucket.number), bucket, self.rows(rows_of[bucket.number]), rules
-            )
+        def run(bucket: Bucket) -> list[WriteStat]:
+            rows = self.rows_of_bucket(bucket, rows_of[bucket.number])
+            return write_bucket(context, TaskContext(bucket.number), bucket, rows, rules)
 
         with ThreadPoolExecutor(_threads()) as pool:
-            return [stat for stat in pool.map(run, assignment.buckets) if stat is not None]
+            return [stat for stats in advancing(pool.map(run, assignment.buckets)) for stat in stats]
 
-    def rows(self, numbers: np.ndarray) -> pa.Table:
-        """Return some of the rows, with key and path in front."""
-        return self._prepared.table.take(pa.array(numbers))
+    def rows(self, share: BucketRows) -> pa.Table:
+        """Return the rows of a bucket, with key and path in front; those that leave it only delete."""
+        table = self._prepared.table
+        if len(share.rows) != table.num_rows:
+            table = table.take(pa.array(share.rows))
+        if not len(share.leaving):
+            return table
+        left = self._prepared.table.take(pa.array(share.leaving)).select([RECORD_KEY, PARTITION_PATH])
+        # Without values of the ordering columns, which would stand in the way of the key's return.
+        left = left.append_column(DELETED, pa.array(np.ones(left.num_rows, dtype=bool)))
+        return pa.concat_tables([table, left], promote_options="default").unify_dictionaries()
 
-    def rows_by_bucket(self, assignment: Assignment) -> dict[int, np.ndarray]:
+    def rows_of_bucket(self, bucket: Bucket, share: BucketRows) -> pa.Table:
+        """Return the rows of a bucket; for a log also where the base file has their keys."""
+        rows, numbers = self.rows(share), share.rows
+        if bucket.way is not Way.APPEND or bucket.group not in self._places:
+            return rows
+        known, places = self._groups[bucket.group], self._places[bucket.group]
+        found = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
+        at = np.where(known[found] == numbers, places[found], -1)
+        at = np.concatenate([at, np.full(len(share.leaving), -1)])
+        return rows.append_column(ROW_POSITION, pa.array(at, mask=at < 0))
+
+    def rows_by_bucket(self, assignment: Assignment) -> dict[int, BucketRows]:
         """Return the numbers of the rows that go to each bucket; a key of several groups goes to all of them."""
-        keyed, by_group = self._prepared, assignment.by_group
+        by_group = assignment.by_group
         found: dict[int, list[np.ndarray]] = {bucket.number: [] for bucket in assignment.buckets}
+        leaving = {by_group[group]: rows for group, rows in self._leaving.items()}
         for group, rows in self._groups.items():
             found[by_group[group]].append(rows)
-        for code, path in enumerate(keyed.paths):
-            ranges = [r for r in assignment.ranges if r.partition_path == path]
-            rows = np.flatnonzero(self._is_new & (keyed.path_codes == code)) if ranges else np.zeros(0, int)
-            places = keyed.places(rows) if len(ranges) > 1 else np.zeros(len(rows), int)
-            for wanted in ranges:
-                chosen = (places >= wanted.low) & (places < wanted.high)
-                found[wanted.bucket].append(rows[chosen])
+        for number, rows in self._new_rows(assignment):
+            found[number].append(rows)
         # In the order in which they came: it decides among rows that are equal otherwise.
-        return {number: np.sort(np.concatenate(parts)) for number, parts in found.items()}
+        return {
+            number: BucketRows(np.sort(np.concatenate([_NO_ROWS, *parts])), leaving.get(number, _NO_ROWS))
+            for number, parts in found.items()
+        }
+
+    def _new_rows(self, assignment: Assignment) -> Iterator[tuple[int, np.ndarray]]:
+        keyed = self._prepared
+        by_path: dict[str, list[InsertRange]] = {}
+        for wanted in assignment.ranges:
+            by_path.setdefault(wanted.partition_path, []).append(wanted)
+        for path, ranges in by_path.items():
+            rows = np.flatnonzero(self._is_new & (keyed.path_codes == keyed.code_of(path)))
+            places = keyed.places(rows, assignment)
+            for wanted in ranges:
+                yield wanted.bucket, rows[(places >= wanted.low) & (places < wanted.high)]
 
     def append(self, context: WriteContext) -> list[WriteStat]:
         """Write the rows into new file groups; partitions are spread over threads."""
@@ -200,6 +301,14 @@ class ArrowRows:
         return self._keyed
 
 
+@dataclass(frozen=True)
+class BucketRows:
+    """The rows of one bucket by number: those that it takes, and those that leave it for another partition."""
+
+    rows: np.ndarray
+    leaving: np.ndarray
+
+
 class _Keyed:
     """Rows with their keys and paths. `table` has key, path, whether the row deletes, then the rows' own columns."""
 
@@ -229,8 +338,23 @@ class _Keyed:
         column = self.table.column(RECORD_KEY)
         return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
-    def places(self, rows: np.ndarray) -> np.ndarray:
-        """Spread rows over the range of hashes, all rows of one key at the same place."""
+    def code_of(self, path: str) -> int:
+        """Return the number of a partition path; -1 when no row has it."""
+        return self._codes.get(path, -1)
+
+    @cached_property
+    def _codes(self) -> dict[str, int]:
+        return {path: code for code, path in enumerate(self.paths)}
+
+    def versions(self, rows: np.ndarray, ordering: tuple[str, ...]) -> tuple[pa.Table, np.ndarray]:
+        """Return key and ordering columns of some rows, and which of them delete."""
+        some = self.table.select([RECORD_KEY, DELETED, *ordering]).take(pa.array(rows))
+        return some.drop_columns([DELETED]), some.column(DELETED).to_numpy()
+
+    def places(self, rows: np.ndarray, assignment: Assignment) -> np.ndarray:
+        """Return the place of each row in the ranges of new keys, the same for all rows of one key."""
+        if assignment.rule is not None:
+            return bucket_numbers(self.keys.take(pa.array(rows)), assignment.rule)
         codes = np.asarray(self.keys.take(pa.array(rows)).dictionary_encode().indices).astype(np.int64)
         return codes * HASH_RANGE // max(1, int(codes.max(initial=0)) + 1)
 
@@ -242,6 +366,16 @@ class _Keyed:
         return winning_rows(self.table, ids, len(distinct), MergeRules(ordering_fields=ordering))
 
 
+def _places(located: Located, count: int) -> np.ndarray:
+    """Return the row of the base file that has each key; -1 where none or several have it."""
+    places = np.full(count, -1, dtype=np.int64)
+    if located.positions is None:
+        return places
+    places[located.keys] = located.positions
+    places[np.bincount(located.keys, minlength=count) > 1] = -1
+    return places
+
+
 def _keys(batch: pa.RecordBatch, plan: WritePlan, requested_time: str, start: int) -> pa.Array:
     if plan.rule.key_fields:
         return record_keys(batch, plan.rule)
@@ -251,11 +385,15 @@ def _keys(batch: pa.RecordBatch, plan: WritePlan, requested_time: str, start: in
 def _deleted(batch: pa.RecordBatch, plan: WritePlan) -> pa.Array:
     if plan.operation == DELETE:
         return pa.array(np.ones(batch.num_rows, dtype=bool))
+    found = pa.array(np.zeros(batch.num_rows, dtype=bool))
     kind = field_type(batch.schema, IS_DELETED)
     if kind is not None and pa.types.is_boolean(kind):
         names = {name.lower(): name for name in batch.schema.names}
-        return pc.fill_null(batch.column(names[IS_DELETED]), False)
-    return pa.array(np.zeros(batch.num_rows, dtype=bool))
+        found = pc.fill_null(batch.column(names[IS_DELETED]), False)
+    if plan.deletes_by is None or field_type(batch.schema, plan.deletes_by.field) is None:
+        return found
+    marked = pc.equal(field_values(batch, plan.deletes_by.field).cast(pa.string()), plan.deletes_by.marker)
+    return pc.or_(found, pc.fill_null(marked, False))
 
 
 def _append_in_threads(parts: Iterable[_Keyed], context: WriteContext) -> list[WriteStat]:
@@ -283,6 +421,13 @@ def _by_path(keyed: _Keyed) -> Iterator[tuple[str, pa.RecordBatch]]:
     encoded = paths if isinstance(paths, pa.DictionaryArray) else paths.dictionary_encode()
     for batch in table.to_batches():
         yield from split_by_path(batch, encoded)
+
+
+def _slices_by_path(slices: Sequence[FileSlice]) -> dict[str, list[FileSlice]]:
+    found: dict[str, list[FileSlice]] = {}
+    for one in slices:
+        found.setdefault(one.group.partition_path, []).append(one)
+    return found
 
 
 def _threads() -> int:

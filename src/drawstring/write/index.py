@@ -1,14 +1,15 @@
 """Where existing record keys live.
 
-An index answers, for keys of one partition, which file group holds each of them and at which position of its base
-file. A key may live in several groups; all of them are told.
+An index answers, for some keys and slices, which file group holds each key. A key may live in several groups; all of
+them are told. A global index looks into the slices of all partitions; what becomes of rows whose key it finds in
+another partition than they name now is decided in `moved_rows`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -17,10 +18,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from drawstring.formats.bloom import KeyFooter
-from drawstring.model.file_group import FileSlice
+from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice, LogFile
 from drawstring.schema.meta_columns import RECORD_KEY
 from drawstring.storage.base import Storage
+from drawstring.write.log_keys import keys_in_log
+from drawstring.write.moved_rows import StoredVersions
 
+NO_POSITION = -1
 _THREADS = 8
 _ROWS_PER_HASHED_KEY = 10
 """To hash a key for a bloom filter costs as much as to read and compare about so many."""
@@ -28,19 +32,44 @@ _ROWS_PER_HASHED_KEY = 10
 
 @dataclass(frozen=True)
 class Located:
-    """Keys found in one slice: numbers of the keys that were asked for, and the rows of the base file."""
+    """Keys found in one slice: numbers of the keys that were asked for, and the rows of its base file where known.
+
+    A key that a log holds has `NO_POSITION`.
+    """
 
     slice: FileSlice
     keys: np.ndarray
-    positions: np.ndarray
+    positions: np.ndarray | None = None
 
 
 class Index(Protocol):
-    """Finds keys in the slices of one partition."""
+    """Finds keys in slices; of logs, these have those alone that are to be read. Travels to executors."""
 
     def locate(self, storage: Storage, keys: pa.Array, slices: Sequence[FileSlice]) -> list[Located]:
         """Return, for each slice that holds any of the keys, which ones and where."""
         ...
+
+
+@dataclass(frozen=True)
+class LookUp:
+    """What a write asks of its index: where to look, and what to do with rows that are found in another partition.
+
+    - `slices`: what the partitions hold; `searched`: the same with the logs alone that are to be read, none of them
+      where all keys are new.
+    - `is_global`: keys are looked for in all slices, otherwise in those of the row's partition.
+    - `combines`: one row of each key is kept, by `ordering`, before a global index is asked.
+    - `moves`: reads what is stored in groups, for rows to move to the partition that they name; without it they go
+      where their key lies.
+    """
+
+    storage: Storage
+    slices: tuple[FileSlice, ...] = ()
+    searched: tuple[FileSlice, ...] = ()
+    index: Index = field(default_factory=lambda: SimpleIndex())
+    is_global: bool = False
+    combines: bool = True
+    ordering: tuple[str, ...] = ()
+    moves: Callable[[Sequence[FileGroupId]], StoredVersions] | None = None
 
 
 class SimpleIndex:
@@ -60,14 +89,35 @@ class SimpleIndex:
 def _found_in(
     storage: Storage, keys: pa.Array, bounds: dict[str, str], candidate: FileSlice
 ) -> Located | None:
-    if candidate.base_file is None:
+    base = candidate.base_file
+    found = [] if base is None else [_found_in_base(storage, keys, bounds, base)]
+    found += [_found_in_log(storage, keys, log) for log in candidate.log_files]
+    numbers = np.concatenate([one[0] for one in found]) if found else np.zeros(0, np.int64)
+    if not len(numbers):
         return None
-    numbers, positions, start = [], [], 0
-    with storage.open(candidate.base_file.path) as source:
+    return Located(candidate, numbers, np.concatenate([one[1] for one in found]))
+
+
+def _found_in_log(storage: Storage, keys: pa.Array, log: LogFile) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of the keys that a log holds; it has no positions."""
+    numbers = [
+        np.asarray(pc.index_in(stored, value_set=keys).drop_null())
+        for stored in keys_in_log(storage, log.path)
+    ]
+    found = np.unique(np.concatenate(numbers)) if numbers else np.zeros(0, np.int64)
+    return found.astype(np.int64), np.full(len(found), NO_POSITION, dtype=np.int64)
+
+
+def _found_in_base(
+    storage: Storage, keys: pa.Array, bounds: dict[str, str], base: BaseFile
+) -> tuple[np.ndarray, np.ndarray]:
+    nothing = np.zeros(0, np.int64)
+    numbers, positions, start = [nothing], [nothing], 0
+    with storage.open(base.path) as source:
         file = pq.ParquetFile(source)
         wanted = _candidates(file, keys)
         if not len(wanted):
-            return None
+            return nothing, nothing
         if len(wanted) < len(keys):
             keys = keys.take(pa.array(wanted))
             bounds = pc.min_max(keys).as_py()
@@ -80,9 +130,7 @@ def _found_in(
                 positions.append(rows + start)
                 numbers.append(np.asarray(matches.drop_null()))
             start += count
-    if not sum(map(len, numbers)):
-        return None
-    return Located(candidate, wanted[np.concatenate(numbers)], np.concatenate(positions))
+    return wanted[np.concatenate(numbers)], np.concatenate(positions)
 
 
 def _candidates(file: pq.ParquetFile, keys: pa.Array) -> np.ndarray:

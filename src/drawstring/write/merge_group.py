@@ -1,15 +1,16 @@
-"""Rewriting a file group: its base file, with incoming rows merged in by key."""
+"""Base files of file groups: a new one, or one that is rewritten with incoming rows merged in by key."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from drawstring.formats.parquet import stream_batches
 from drawstring.merge.ordering import (
     Kinds,
     Mask,
@@ -21,6 +22,8 @@ from drawstring.merge.ordering import (
 )
 from drawstring.model.commit_metadata import WriteStat
 from drawstring.model.file_group import BaseFile
+from drawstring.model.read_task import MergeSpec, ReadTask
+from drawstring.reading.task_reader import read_task
 from drawstring.schema.meta_columns import RECORD_KEY
 from drawstring.schema.projection import plan_projection
 from drawstring.write.assignment import Bucket
@@ -46,6 +49,7 @@ class MergeRules:
 
     - `by_key`: match by record key; otherwise rows are only added (the insert operation).
     - `combine`: keep one of several incoming rows of one key.
+    - `merge`: how versions of a record are merged where it takes more than to choose one of them.
     - `ordering_fields`: a row replaces another only if it is not older by these; none: the last one wins, and
       so it does among equal ones, where the last of the incoming rows is the last in the input's own order.
     """
@@ -53,51 +57,39 @@ class MergeRules:
     by_key: bool = True
     combine: bool = True
     ordering_fields: tuple[str, ...] = ()
+    merge: MergeSpec | None = None
 
 
-def write_bucket(
-    context: WriteContext, task: TaskContext, bucket: Bucket, incoming: pa.Table, rules: MergeRules
-) -> WriteStat | None:
-    """Write the file of one bucket and return its statistics; None when there is nothing to write.
-
-    Incoming columns: record key, partition path, whether the row deletes, its position in the input unless
-    the rows come in that order, then the table's own (any subset when all rows delete).
-    """
-    rows = _combined(incoming, rules) if rules.combine else incoming
-    if bucket.base_file is None:
-        return _write_new(context, task, bucket, rows)
-    return _rewrite(context, task, bucket, bucket.base_file, rows, rules)
-
-
-def _write_new(context: WriteContext, task: TaskContext, bucket: Bucket, rows: pa.Table) -> WriteStat | None:
+def create_base_file(
+    context: WriteContext, task: TaskContext, bucket: Bucket, rows: pa.Table, rules: MergeRules
+) -> Iterator[WriteStat]:
+    """Write the base file of a new group; rows that delete have nothing to delete."""
     live = rows.filter(pc.invert(rows.column(DELETED)))
     if not live.num_rows:
-        return None
+        return
     writer = BaseFileWriter(context, task, bucket.group.partition_path, bucket.group.file_id)
-    for chunk in _row_groups(_prepared(context, task, bucket.group.partition_path, live)):
+    for chunk in _parted(prepared_rows(context, task, bucket.group.partition_path, live)):
         writer.write(chunk)
     size = writer.close()
-    return writer.stat(size, num_inserts=writer.rows)
+    yield writer.stat(size, num_inserts=writer.rows)
 
 
-def _rewrite(
-    context: WriteContext,
-    task: TaskContext,
-    bucket: Bucket,
-    base_file: BaseFile,
-    rows: pa.Table,
-    rules: MergeRules,
-) -> WriteStat | None:
-    decision = _decide(context, base_file, rows, rules)
+def rewrite_base_file(
+    context: WriteContext, task: TaskContext, bucket: Bucket, rows: pa.Table, rules: MergeRules
+) -> Iterator[WriteStat]:
+    """Write a group's base file once more, with the rows merged in; nothing where they change nothing."""
+    base_file = bucket.base_file
+    assert base_file is not None, "only a base file can be rewritten"
+    decision = _decide(context, bucket, base_file, rows, rules)
     if decision.is_idle:
-        return None
-    prepared = _prepared(context, task, bucket.group.partition_path, rows)
+        return
+    prepared = prepared_rows(context, task, bucket.group.partition_path, rows)
     writer = BaseFileWriter(context, task, bucket.group.partition_path, bucket.group.file_id)
-    merged = _merged(context, base_file, prepared, decision)
-    for chunk in _row_groups(merged, schema=file_schema(context.schema)):
+    merged = _merged(context, bucket, base_file, prepared, decision)
+    for chunk in row_groups(merged):
         writer.write(chunk)
     size = writer.close()
-    return writer.stat(
+    yield writer.stat(
         size,
         num_inserts=len(decision.inserts),
         num_updates=int((decision.source >= 0).sum()),
@@ -119,19 +111,22 @@ class _Decision:
         return not len(self.inserts) and bool((self.source == _KEEP).all())
 
 
-def _decide(context: WriteContext, base_file: BaseFile, rows: pa.Table, rules: MergeRules) -> _Decision:
+def _decide(
+    context: WriteContext, bucket: Bucket, base_file: BaseFile, rows: pa.Table, rules: MergeRules
+) -> _Decision:
     deleted = rows.column(DELETED).to_numpy()
     if not rules.by_key:
         count = _row_count(context, base_file)
         return _Decision(np.full(count, _KEEP, dtype=np.int64), np.flatnonzero(~deleted))
-    stored = _read(context, base_file, [RECORD_KEY, *rules.ordering_fields])
+    stored = _read(context, bucket, base_file, [RECORD_KEY, *rules.ordering_fields])
     found = pc.index_in(stored.column(RECORD_KEY), rows.column(RECORD_KEY).combine_chunks())
     source = pc.fill_null(found, _KEEP).to_numpy().astype(np.int64)
     matched = np.flatnonzero(source >= 0)
     seen = np.zeros(rows.num_rows, dtype=bool)
     seen[source[matched]] = True
     if rules.ordering_fields and len(matched):
-        wins = _wins(rows.take(pa.array(source[matched])), stored.take(pa.array(matched)), rules)
+        compared = rows.select([DELETED, *rules.ordering_fields])
+        wins = _wins(compared.take(pa.array(source[matched])), stored.take(pa.array(matched)), rules)
         source[matched[~wins]] = _KEEP
         matched = matched[wins]
     source[matched[deleted[source[matched]]]] = _DROP
@@ -157,17 +152,21 @@ def _ordering(rows: pa.Table, name: str, arrow: pa.DataType | None = None) -> pa
     return normalised(values if arrow is None or values.type == arrow else values.cast(arrow))
 
 
-def _combined(rows: pa.Table, rules: MergeRules) -> pa.Table:
+def combined(rows: pa.Table, rules: MergeRules) -> pa.Table:
     """Keep one row per key, the one that wins; of equal ones the last in the input's own order."""
     encoded = rows.column(RECORD_KEY).combine_chunks().dictionary_encode()
     if len(encoded.dictionary) == rows.num_rows:
         return rows
     if POSITION in rows.column_names:
-        # After a shuffle the order of arrival means nothing.
-        rows = rows.sort_by(POSITION)
+        rows = in_input_order(rows)
         encoded = rows.column(RECORD_KEY).combine_chunks().dictionary_encode()
     ids = np.asarray(encoded.indices).astype(np.int64)
     return rows.take(pa.array(winning_rows(rows, ids, len(encoded.dictionary), rules)))
+
+
+def in_input_order(rows: pa.Table) -> pa.Table:
+    """Return rows in the order of the input: after a shuffle the order of arrival means nothing."""
+    return rows.sort_by(POSITION) if POSITION in rows.column_names else rows
 
 
 def winning_rows(rows: pa.Table, ids: np.ndarray, count: int, rules: MergeRules) -> np.ndarray:
@@ -178,7 +177,7 @@ def winning_rows(rows: pa.Table, ids: np.ndarray, count: int, rules: MergeRules)
     return np.sort(last_per_key(ids, count))
 
 
-def _prepared(context: WriteContext, task: TaskContext, path: str, rows: pa.Table) -> pa.Table:
+def prepared_rows(context: WriteContext, task: TaskContext, path: str, rows: pa.Table) -> pa.Table:
     """Return incoming rows in the files' schema; columns they lack (deletes) are null and never written."""
     wanted = pa.schema([pa.field(RECORD_KEY, pa.string()), *context.data_schema])
     projected = plan_projection(rows.schema, wanted).apply_table(rows.combine_chunks())
@@ -186,15 +185,15 @@ def _prepared(context: WriteContext, task: TaskContext, path: str, rows: pa.Tabl
 
 
 def _merged(
-    context: WriteContext, base_file: BaseFile, prepared: pa.Table, decision: _Decision
+    context: WriteContext, bucket: Bucket, base_file: BaseFile, prepared: pa.Table, decision: _Decision
 ) -> Iterator[pa.Table]:
     start = 0
-    for batch in _stream(context, base_file):
+    for batch in _stream(context, bucket, base_file):
         source = decision.source[start : start + batch.num_rows]
         start += batch.num_rows
         yield _merge_batch(pa.Table.from_batches([batch]), prepared, source)
-    if len(decision.inserts):
-        yield prepared.take(pa.array(decision.inserts))
+    for first in range(0, len(decision.inserts), _BATCH_ROWS):
+        yield prepared.take(pa.array(decision.inserts[first : first + _BATCH_ROWS]))
 
 
 def _merge_batch(stored: pa.Table, prepared: pa.Table, source: np.ndarray) -> pa.Table:
@@ -209,27 +208,41 @@ def _merge_batch(stored: pa.Table, prepared: pa.Table, source: np.ndarray) -> pa
     return both.combine_chunks().take(pa.array(rows[source != _DROP]))
 
 
-def _stream(context: WriteContext, base_file: BaseFile) -> Iterator[pa.RecordBatch]:
+def _stream(context: WriteContext, bucket: Bucket, base_file: BaseFile) -> Iterator[pa.RecordBatch]:
     schema = file_schema(context.schema)
-    with context.storage.open(base_file.path) as source:
-        file = pq.ParquetFile(source)
-        projection = plan_projection(file.schema_arrow, context.schema)
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=projection.file_columns):
-            rows = projection.apply(batch)
-            arrays = [
-                column.dictionary_encode() if pa.types.is_dictionary(target.type) else column
-                for column, target in zip(rows.columns, schema, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    for rows in stored_batches(context, bucket, base_file, context.schema):
+        arrays = [
+            column.dictionary_encode() if pa.types.is_dictionary(target.type) else column
+            for column, target in zip(rows.columns, schema, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _read(context: WriteContext, base_file: BaseFile, columns: list[str]) -> pa.Table:
+def _read(context: WriteContext, bucket: Bucket, base_file: BaseFile, columns: list[str]) -> pa.Table:
     wanted = pa.schema([context.schema.field(name) for name in columns])
+    return pa.Table.from_batches(stored_batches(context, bucket, base_file, wanted), schema=wanted)
+
+
+def stored_batches(
+    context: WriteContext, bucket: Bucket, base_file: BaseFile, wanted: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a base file in a wanted schema, in their order."""
+    if bucket.reads is not None:
+        yield from _read_mapped(context, bucket.reads, wanted)
+        return
     with context.storage.open(base_file.path) as source:
         file = pq.ParquetFile(source)
         projection = plan_projection(file.schema_arrow, wanted)
-        batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=projection.file_columns)
-        return pa.Table.from_batches([projection.apply(batch) for batch in batches], schema=wanted)
+        batches = stream_batches(file, projection.file_columns, batch_rows=_BATCH_ROWS)
+        yield from map(projection.apply, batches)
+
+
+def _read_mapped(context: WriteContext, task: ReadTask, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+    # Files keep their own values of partition columns.
+    as_stored = replace(task, partition_values={})
+    batches = read_task(as_stored, storage=context.storage, table_schema=context.schema, columns=wanted.names)
+    for batch in batches:
+        yield pa.RecordBatch.from_arrays(batch.cast(wanted).columns, schema=wanted)
 
 
 def _row_count(context: WriteContext, base_file: BaseFile) -> int:
@@ -237,13 +250,14 @@ def _row_count(context: WriteContext, base_file: BaseFile) -> int:
         return int(pq.read_metadata(source).num_rows)
 
 
-def _row_groups(tables: Iterator[pa.Table] | pa.Table, schema: pa.Schema | None = None) -> Iterator[pa.Table]:
+def _parted(table: pa.Table) -> Iterator[pa.Table]:
+    per_group = max(1, int(table.num_rows * ROW_GROUP_BYTES / max(table.nbytes, 1)))
+    for start in range(0, table.num_rows, per_group):
+        yield table.slice(start, per_group)
+
+
+def row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Gather rows into tables of the size of a row group."""
-    if isinstance(tables, pa.Table):
-        per_group = max(1, int(tables.num_rows * ROW_GROUP_BYTES / max(tables.nbytes, 1)))
-        for start in range(0, tables.num_rows, per_group):
-            yield tables.slice(start, per_group)
-        return
     held: list[pa.Table] = []
     size = 0
     for table in tables:

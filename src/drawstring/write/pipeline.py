@@ -8,14 +8,14 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
+from drawstring.config.index_options import BUCKET
 from drawstring.config.write_options import (
     DELETE,
     DELETE_PARTITION,
-    INSERT,
     INSERT_OVERWRITE_TABLE,
     UPSERT,
     WriteOptions,
@@ -24,14 +24,21 @@ from drawstring.errors import CommitConflict, InvalidInput, InvalidOption
 from drawstring.model.commit_metadata import CommitMetadata, WriteStat
 from drawstring.model.file_group import FileGroupId, FileSlice
 from drawstring.model.instant import Action
+from drawstring.planning.snapshot import TaskFacts
+from drawstring.planning.table_schemas import TableSchemas
 from drawstring.planning.table_state import TableState
 from drawstring.schema.meta_columns import prepend_meta_columns
 from drawstring.storage.base import Storage
 from drawstring.storage.table_properties import PROPERTIES
-from drawstring.write.assignment import assign
+from drawstring.write.assignment import Assignment, Layout, Way, assign, assign_buckets
 from drawstring.write.base_files import WriteContext
+from drawstring.write.bucket_index import bucket_places, bucket_rule, check_buckets
+from drawstring.write.change_files import capture_mode
+from drawstring.write.choose_index import look_up
+from drawstring.write.compaction import compact_slices
 from drawstring.write.create import create_table
 from drawstring.write.executor import Counts, Executor
+from drawstring.write.index import LookUp
 from drawstring.write.key_generator import check_partition_path
 from drawstring.write.merge_group import MergeRules
 from drawstring.write.partition_names import warn_of_similar_paths
@@ -43,12 +50,18 @@ from drawstring.write.plan import (
     plan_first_write,
     plan_write,
 )
+from drawstring.write.progress import showing
 from drawstring.write.replace_table import drop_if_unused, replace_table
 from drawstring.write.schema_rule import schema_rule
-from drawstring.write.support import check_writable, refuse_buckets, require_atomic_create
+from drawstring.write.services.after_write import services_after_write
+from drawstring.write.services.compacting import RunTasks
+from drawstring.write.services.results import ServiceOutcome
+from drawstring.write.sink_batches import is_written, recorded_with
+from drawstring.write.steps import Steps, step, track
+from drawstring.write.support import check_writable, refuse_buckets, refuse_skeletons, require_atomic_create
 from drawstring.write.table_facts import average_record_size, load_state, table_schema, visible_slices
 from drawstring.write.transaction import Committed, Transaction
-from drawstring.write.write_set import WriteSet, existing_groups
+from drawstring.write.write_set import WriteSet, appended_groups, existing_groups, groups_of
 
 logger = logging.getLogger(__name__)
 APPEND, OVERWRITE, IGNORE, ERROR_IF_EXISTS = "append", "overwrite", "ignore", "errorifexists"
@@ -69,7 +82,11 @@ _RETRIED = frozenset(
 
 @dataclass(frozen=True)
 class CommitResult:
-    """What a write did. `instant` is None when there was nothing to do (mode `ignore`)."""
+    """What a write did. `instant` is None when there was nothing to do (mode `ignore`, a batch written before).
+
+    - `seconds`: how long each step took, services after the write included.
+    - `services`: what services after the write did, or failed with; a failure there undoes nothing.
+    """
 
     path: str
     operation: str
@@ -81,6 +98,9 @@ class CommitResult:
     files_written: int = 0
     groups_replaced: int = 0
     tries: int = 1
+    bytes_written: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    services: tuple[ServiceOutcome, ...] = ()
 
 
 def save_mode(mode: str) -> str:
@@ -103,23 +123,58 @@ def write_rows(
 
     Either the whole write becomes visible at once, or an error is raised and the table is as it was.
     """
-    wanted, chosen = options, save_mode(mode)
+    chosen = save_mode(mode)
+    with showing(f"Writing {storage.root}", enabled=options.shows_progress), track() as steps:
+        try:
+            result = _write_by_mode(rows, storage, chosen, options)
+            return _told(_in_order(result, storage, options, rows.compact), steps)
+        finally:
+            rows.close()
+
+
+def _write_by_mode(rows: Executor, storage: Storage, chosen: str, wanted: WriteOptions) -> CommitResult:
     require_atomic_create(storage)
     exists = storage.exists(PROPERTIES)
     if exists and chosen == IGNORE:
         return CommitResult(storage.root, wanted.operation or UPSERT)
     if exists and chosen == ERROR_IF_EXISTS:
         raise _table_exists(storage.root)
-    try:
-        if exists and chosen == OVERWRITE and wanted.operation not in OVERWRITES:
-            return replace_table(
-                storage, lambda fresh: _write_new(rows, fresh, wanted), options=wanted.concurrency
-            )
-        if exists:
-            return _write_existing(rows, storage, wanted)
-        return _write_first(rows, storage, wanted, chosen)
-    finally:
-        rows.close()
+    if exists and chosen == OVERWRITE and wanted.operation not in OVERWRITES:
+        return replace_table(
+            storage, lambda fresh: _write_new(rows, fresh, wanted), options=wanted.concurrency
+        )
+    if exists:
+        return _write_existing(rows, storage, wanted)
+    return _write_first(rows, storage, wanted, chosen)
+
+
+def _in_order(
+    result: CommitResult, storage: Storage, options: WriteOptions, run_tasks: RunTasks
+) -> CommitResult:
+    """Run the services that are due after a write; whatever they end in, the write stands."""
+    if result.instant is None:
+        return result
+    outcomes = services_after_write(storage, options.services, files=options.files, run_tasks=run_tasks)
+    return replace(result, services=outcomes)
+
+
+def _told(result: CommitResult, steps: Steps) -> CommitResult:
+    """Return the result with the time of each step, and tell the log."""
+    told = replace(result, seconds=steps.seconds)
+    if told.instant is not None:
+        logger.info(
+            "Committed %s of %s as %s: %d rows inserted, %d updated, %d deleted, %d files, %d bytes; %s",
+            told.operation,
+            told.path,
+            told.instant,
+            told.inserted,
+            told.updated,
+            told.deleted,
+            told.files_written,
+            told.bytes_written,
+            ", ".join(f"{name} {seconds:.3f} s" for name, seconds in told.seconds.items()),
+        )
+    return told
 
 
 def _table_exists(path: str) -> InvalidInput:
@@ -158,7 +213,7 @@ def _write_existing(rows: Executor, storage: Storage, wanted: WriteOptions) -> C
     check_writable(state)
     if wanted.operation == DELETE_PARTITION:
         check_settings(wanted.table, state.config, storage.root)
-        return delete_partitions(storage, wanted.partitions_to_delete, options=wanted)
+        return _delete_partitions(storage, wanted.partitions_to_delete, wanted)
     plan = plan_write(rows.schema, state, wanted)
     return _tried(lambda: _attempt(rows, storage, plan), plan.operation, wanted, rows.can_repeat)
 
@@ -190,9 +245,17 @@ def _is_retried(error: CommitConflict, operation: str) -> bool:
 
 def _attempt(rows: Executor, storage: Storage, plan: WritePlan) -> CommitResult:
     """Run a checked write; what another writer changed since the check, such as the schema, is taken in."""
-    transaction = Transaction.begin(
-        storage, operation=plan.operation.upper(), action=plan.action, options=plan.options.concurrency
-    )
+    with step("beginning"):
+        transaction = Transaction.begin(
+            storage,
+            operation=plan.operation.upper(),
+            action=plan.action,
+            options=plan.options.concurrency,
+            metadata_table=plan.options.metadata_table,
+        )
+    if is_written(transaction.state, plan.options.sink_batch):
+        transaction.abort()
+        return CommitResult(storage.root, plan.operation)
     try:
         # The rows had every column when they were checked: what they lack now, others added since.
         lenient = replace(plan.options, null_for_missing=True)
@@ -211,7 +274,8 @@ def _finish(
     operation: str,
     options: WriteOptions,
 ) -> CommitResult:
-    outcome = transaction.commit(metadata, write_set, schema_rule=schema_rule(options.concurrency))
+    with step("committing"):
+        outcome = transaction.commit(metadata, write_set, schema_rule=schema_rule(options.concurrency))
     if not isinstance(outcome, Committed):
         raise outcome.error
     stats = metadata.stats
@@ -224,7 +288,18 @@ def _finish(
         updated=sum(stat.num_updates for stat in stats),
         deleted=sum(stat.num_deletes for stat in stats),
         files_written=len(stats),
+        bytes_written=sum(stat.file_size for stat in stats),
         groups_replaced=sum(len(ids) for ids in metadata.replaced.values()),
+    )
+
+
+def _partial_insert(counts: Counts) -> InvalidInput:
+    count = sum(counts.inserts.values())
+    return InvalidInput(
+        f"A partial update has {count} rows whose keys are not in the table, so that nothing tells their other "
+        "columns. Take them out, or upsert them whole. Nothing was written.",
+        condition="PARTIAL_UPDATE_OF_NEW_KEYS",
+        rows=count,
     )
 
 
@@ -239,19 +314,23 @@ class _Write:
             schema=prepend_meta_columns(plan.table_schema),
             files=plan.options.files,
             key_fields=plan.rule.key_fields,
+            avro_schema=plan.log_schema,
+            assigned_columns=plan.assigned_columns,
+            change_capture=capture_mode(transaction.state.config),
         )
 
     def run(self) -> tuple[CommitMetadata, WriteSet]:
         """Write the files; return what the commit will say, and what the write touched."""
         operation = self._plan.operation
-        self._rows.prepare(self._plan, self._context.requested_time)
-        stats = self._write_by_group() if self._plan.goes_by_group else self._rows.append(self._context)
+        with step("making keys"):
+            self._rows.prepare(self._plan, self._context.requested_time)
+        stats = self._write_by_group() if self._plan.goes_by_group else self._append()
         self._warn_of_similar_paths(stats)
         metadata = CommitMetadata(
             operation=operation.upper(),
             stats=tuple(stats),
             replaced=self._replaced(stats) if operation in OVERWRITES else {},
-            extra={**self._plan.options.commit_metadata, "schema": self._plan.avro_schema},
+            extra={**recorded_with(self._plan.options), "schema": self._plan.avro_schema},
         )
         return metadata, self._write_set(metadata)
 
@@ -260,23 +339,54 @@ class _Write:
         partitions = (
             set(metadata.replaced) | {s.partition_path for s in metadata.stats} if overwrites else set()
         )
+        index = self._plan.options.index
         return WriteSet(
             groups=existing_groups(metadata),
             partitions=frozenset(partitions),
+            buckets=bucket_places(groups_of(metadata)) if index.kind == BUCKET else frozenset(),
             checks_new_keys=self._plan.operation == UPSERT,
+            keys_are_global=index.is_global,
             schema_at_start=self._plan.schema_at_start,
             schema_written=self._plan.avro_schema,
+            appended=appended_groups(metadata),
+            sink_batch=self._plan.options.sink_batch,
         )
 
+    def _append(self) -> list[WriteStat]:
+        with step("writing files"):
+            return self._rows.append(self._context)
+
     def _write_by_group(self) -> list[WriteStat]:
-        by_partition = self._rows.count_rows()
-        slices = visible_slices(self._state, map(check_partition_path, by_partition))
+        by_key = self._plan.operation in (UPSERT, DELETE)
+        rules = self._merge_rules(by_key=by_key)
+        with step("counting rows"):
+            paths = self._rows.count_rows()
+        overwrites = self._plan.operation in OVERWRITES
+        slices = visible_slices(self._state, () if overwrites else map(check_partition_path, paths))
+        refuse_skeletons(slices)
+        if self._plan.options.index.kind == BUCKET:
+            return self._write_buckets(slices, rules)
         refuse_buckets(slices, self._state.storage.root)
-        by_key = self._plan.operation != INSERT
-        counts = self._rows.locate(self._state.storage, slices if by_key else ())
+        with step("finding keys"):
+            lookup = (
+                look_up(self._state, self._plan, slices) if by_key else LookUp(self._state.storage, slices)
+            )
+            counts = self._rows.locate(lookup)
         if self._plan.operation == DELETE:
             counts = Counts(counts.updates, {})
-        return self._write_counted(counts, slices, self._merge_rules(by_key=by_key))
+        if self._plan.assigned_columns and counts.inserts:
+            raise _partial_insert(counts)
+        return self._write_counted(counts, lookup.slices, rules)
+
+    def _write_buckets(self, slices: tuple[FileSlice, ...], rules: MergeRules) -> list[WriteStat]:
+        rule = bucket_rule(self._plan.options.index, self._plan.rule.key_fields)
+        check_buckets(slices, rule, self._state.storage.root)
+        numbers = self._rows.count_buckets(rule)
+        overwrites, deletes = self._plan.operation in OVERWRITES, self._plan.operation == DELETE
+        # What takes the place of other files is base files, as Hudi does it.
+        layout = Layout.COPY_ON_WRITE if overwrites else self._plan.layout
+        assignment = assign_buckets(numbers, slices, rule, layout=layout, only_existing=deletes)
+        return self._written(assignment, rules)
 
     def _write_counted(
         self, counts: Counts, slices: tuple[FileSlice, ...], rules: MergeRules
@@ -288,15 +398,33 @@ class _Write:
             slices,
             files=files,
             record_size=average_record_size(self._state, at_least=max(1, files.small_file_limit)),
+            layout=self._plan.layout,
         )
+        return self._written(assignment, rules)
+
+    def _written(self, assignment: Assignment, rules: MergeRules) -> list[WriteStat]:
         if not assignment.buckets:
             return []
-        return self._rows.write_groups(self._context, assignment, rules)
+        with step("writing files", len(assignment.buckets)):
+            return self._rows.write_groups(self._context, self._with_tasks(assignment, rules), rules)
+
+    def _with_tasks(self, assignment: Assignment, rules: MergeRules) -> Assignment:
+        """Tell how base files are read that are rewritten, where the files alone do not tell."""
+        schemas = TableSchemas(self._state, None)
+        if schemas.history is None and rules.merge is None:
+            return assignment
+        facts = TaskFacts(self._state, schemas)
+        buckets = [
+            replace(b, reads=facts.task(b.slice)) if b.way is Way.REWRITE and b.slice else b
+            for b in assignment.buckets
+        ]
+        return replace(assignment, buckets=tuple(buckets))
 
     def _merge_rules(self, *, by_key: bool) -> MergeRules:
         options = self._plan.options
         combine = options.combine_before_upsert if by_key else options.combine_before_insert
-        return MergeRules(by_key, combine, self._plan.ordering)
+        merge = self._plan.merge if self._plan.merge.partial_update_mode else None
+        return MergeRules(by_key, combine, self._plan.ordering, merge)
 
     def _replaced(self, stats: list[WriteStat]) -> dict[str, tuple[str, ...]]:
         operation, options = self._plan.operation, self._plan.options
@@ -319,6 +447,12 @@ def delete_partitions(
     """Drop partitions: every file group of the paths (`*` matches any text) is replaced by nothing."""
     wanted = options or WriteOptions.of({})
     require_atomic_create(storage)
+    with showing(f"Dropping partitions of {storage.root}", enabled=wanted.shows_progress), track() as steps:
+        result = _delete_partitions(storage, partitions, wanted)
+        return _told(_in_order(result, storage, wanted, compact_slices), steps)
+
+
+def _delete_partitions(storage: Storage, partitions: tuple[str, ...], wanted: WriteOptions) -> CommitResult:
     return _tried(
         lambda: _drop_partitions(storage, partitions, wanted), DELETE_PARTITION, wanted, lambda: True
     )
@@ -330,7 +464,11 @@ def _drop_partitions(storage: Storage, patterns: tuple[str, ...], wanted: WriteO
         operation=DELETE_PARTITION.upper(),
         action=Action.REPLACECOMMIT,
         options=wanted.concurrency,
+        metadata_table=wanted.metadata_table,
     )
+    if is_written(transaction.state, wanted.sink_batch):
+        transaction.abort()
+        return CommitResult(storage.root, DELETE_PARTITION)
     try:
         state = transaction.state
         found = state.view(None).partitions()
@@ -338,9 +476,12 @@ def _drop_partitions(storage: Storage, patterns: tuple[str, ...], wanted: WriteO
         schema = table_schema(state)
         text = avro_schema_text(schema, state.config.name) if schema else ""
         replaced = _groups(state, chosen)
-        metadata = CommitMetadata(DELETE_PARTITION.upper(), (), replaced, {"schema": text} if text else {})
+        extra = {**recorded_with(wanted), **({"schema": text} if text else {})}
+        metadata = CommitMetadata(DELETE_PARTITION.upper(), (), replaced, extra)
         groups = {FileGroupId(path, file_id) for path, ids in replaced.items() for file_id in ids}
-        write_set = WriteSet(frozenset(groups), frozenset(chosen), False, text, text)
+        write_set = WriteSet(
+            frozenset(groups), frozenset(chosen), False, text, text, sink_batch=wanted.sink_batch
+        )
     except BaseException:
         transaction.abort()
         raise

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from drawstring.config.index_options import BUCKET
 from drawstring.config.table_config import TableConfig
 from drawstring.config.write_options import (
     DELETE,
@@ -21,8 +22,13 @@ from drawstring.config.write_options import (
 )
 from drawstring.errors import InvalidInput, InvalidOption
 from drawstring.model.instant import Action
+from drawstring.model.read_task import MergeSpec
 from drawstring.planning.table_state import TableState
 from drawstring.schema.avro_arrow import avro_schema_from_arrow
+from drawstring.schema.meta_columns import prepend_meta_columns
+from drawstring.write.assignment import Layout
+from drawstring.write.change_files import capture_mode
+from drawstring.write.column_ids import check_unchanged
 from drawstring.write.create import table_properties
 from drawstring.write.evolution import incoming_schema, reconcile
 from drawstring.write.key_generator import KeyGenerator, key_generator
@@ -31,6 +37,14 @@ from drawstring.write.table_names import avro_names
 
 OVERWRITES = (INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE)
 _BY_GROUP = (UPSERT, INSERT, DELETE)
+
+
+@dataclass(frozen=True)
+class DeleteMark:
+    """Rows delete whose field has this value, as text (`hoodie.payload.delete.field` and `.marker`)."""
+
+    field: str
+    marker: str
 
 
 @dataclass(frozen=True)
@@ -49,25 +63,51 @@ class WritePlan:
     ordering: tuple[str, ...]
     table_name: str
     schema_at_start: str = ""
+    layout: Layout = Layout.COPY_ON_WRITE
+    merge: MergeSpec = field(default_factory=lambda: MergeSpec("COMMIT_TIME_ORDERING"))
 
     @property
     def action(self) -> Action:
         """The action of its instant."""
-        return Action.REPLACECOMMIT if self.operation in OVERWRITES else Action.COMMIT
+        if self.operation in OVERWRITES:
+            return Action.REPLACECOMMIT
+        return Action.COMMIT if self.layout is Layout.COPY_ON_WRITE else Action.DELTACOMMIT
+
+    @property
+    def deletes_by(self) -> DeleteMark | None:
+        """Which rows delete, beside those that say so by `_hoodie_is_deleted`."""
+        merge = self.merge
+        if merge.delete_field and merge.delete_marker:
+            return DeleteMark(merge.delete_field, merge.delete_marker)
+        return None
 
     @property
     def goes_by_group(self) -> bool:
-        """Whether rows are brought to the file groups that hold their keys, or that are small."""
-        return self.operation in _BY_GROUP
+        """Whether rows are brought to the file groups that hold their keys, that are small, or their buckets."""
+        return self.operation in _BY_GROUP or self.options.index.kind == BUCKET
 
     @property
     def avro_schema(self) -> str:
         """The table's schema as the commit records it."""
         return avro_schema_text(self.table_schema, self.table_name)
 
+    @property
+    def log_schema(self) -> str:
+        """The schema of records in log files: with meta columns, and of the assigned columns where only some are."""
+        schema = self.table_schema
+        if self.assigned_columns:
+            schema = pa.schema([field for field in schema if field.name in self.assigned_columns])
+        return avro_schema_text(prepend_meta_columns(schema), self.table_name)
+
+    @property
+    def assigned_columns(self) -> tuple[str, ...]:
+        """The columns of a partial update, ordering columns among them; none when rows are whole."""
+        given = self.options.assigned_columns
+        return tuple(dict.fromkeys((*given, *self.ordering))) if given else ()
+
 
 def avro_schema_text(schema: pa.Schema, table_name: str) -> str:
-    """Return a table's schema, without meta columns, as commits record it."""
+    """Return a schema as commits, which leave meta columns out, and log blocks, which have them, record it."""
     record, namespace = avro_names(table_name)
     avro = avro_schema_from_arrow(schema, name=record, namespace=namespace)
     return json.dumps(avro, separators=(",", ":"))
@@ -82,7 +122,9 @@ def plan_first_write(rows: pa.Schema, wanted: WriteOptions) -> WritePlan:
 def plan_write(rows: pa.Schema, state: TableState, wanted: WriteOptions) -> WritePlan:
     """Check a write to a table as it is."""
     check_settings(wanted.table, state.config, state.storage.root)
-    return _plan(rows, state.config, table_schema(state), wanted, sample=key_sample(state))
+    plan = _plan(rows, state.config, table_schema(state), wanted, sample=key_sample(state))
+    check_unchanged(state, plan.schema_at_start, plan.avro_schema)
+    return plan
 
 
 def _plan(
@@ -98,14 +140,42 @@ def _plan(
     require_columns(rows, rule.key_fields, "record key")
     require_columns(rows, rule.partition_fields, "partition path")
     ordering = () if operation == DELETE else _ordering(rows, config)
-    missing_allowed = wanted.null_for_missing or operation == DELETE
+    _check_assigned(operation, config, schema, wanted.assigned_columns)
+    missing_allowed = wanted.null_for_missing or operation == DELETE or bool(wanted.assigned_columns)
     written = reconcile(incoming_schema(rows), schema, null_for_missing=missing_allowed)
     if operation == DELETE and schema is not None:
         written = schema
     at_start = avro_schema_text(schema, config.name) if schema is not None else ""
-    plan = WritePlan(operation, wanted, rule, rows, written, ordering, config.name, at_start)
+    layout = _layout(config, wanted)
+    plan = WritePlan(
+        operation, wanted, rule, rows, written, ordering, config.name, at_start, layout, config.merge
+    )
     _ = plan.avro_schema  # a schema that cannot be recorded is refused here
     return plan
+
+
+def _layout(config: TableConfig, wanted: WriteOptions) -> Layout:
+    if not config.is_merge_on_read:
+        return Layout.COPY_ON_WRITE
+    return Layout.LOGS if wanted.index.kind == BUCKET else Layout.LOGS_FOR_KNOWN_KEYS
+
+
+def _check_assigned(
+    operation: str, config: TableConfig, schema: pa.Schema | None, columns: tuple[str, ...]
+) -> None:
+    """Refuse a partial update that nothing could keep: only logs hold some columns of a record."""
+    if not columns:
+        return
+    known = set(schema.names) if schema is not None else set()
+    if config.is_merge_on_read and operation == UPSERT and set(columns) <= known:
+        return
+    raise InvalidOption(
+        "A partial update (hoodie.write.partial.update.schema) assigns columns of an existing merge-on-read table by "
+        f"the operation upsert; this is {operation} of {', '.join(columns)}. Nothing was written.",
+        condition="PARTIAL_UPDATE_NOT_POSSIBLE",
+        operation=operation,
+        columns=list(columns),
+    )
 
 
 def _operation(wanted: WriteOptions, rule: KeyGenerator) -> str:
@@ -167,6 +237,7 @@ def check_settings(options: TableOptions, config: TableConfig, path: str) -> Non
     """Refuse options that contradict what the table was made with."""
     pairs: dict[str, tuple[Any, Any]] = {
         "hoodie.table.name": (options.name or None, config.name),
+        "hoodie.write.table.version": (options.version, config.version),
         "hoodie.datasource.write.recordkey.field": (options.record_key_fields, config.record_key_fields),
         "hoodie.datasource.write.partitionpath.field": (
             # The custom key generator's fields name their kinds; which they are, the table knows.
@@ -178,6 +249,11 @@ def check_settings(options: TableOptions, config: TableConfig, path: str) -> Non
         "hoodie.datasource.write.hive_style_partitioning": (options.hive_style, config.hive_style),
         "hoodie.datasource.write.partitionpath.urlencode": (options.url_encode, config.url_encode),
         "hoodie.record.merge.mode": (options.merge_mode, config.merge.mode),
+        "hoodie.table.cdc.enabled": (options.captures_changes, bool(capture_mode(config))),
+        "hoodie.table.cdc.supplemental.logging.mode": (options.capture_mode, capture_mode(config)),
+        "hoodie.table.partial.update.mode": (options.partial_update_mode, config.merge.partial_update_mode),
+        "hoodie.payload.delete.field": (options.delete_field, config.merge.delete_field),
+        "hoodie.payload.delete.marker": (options.delete_marker, config.merge.delete_marker),
     }
     for key, (found, expected) in pairs.items():
         if found is not None and found != expected and (found or expected):

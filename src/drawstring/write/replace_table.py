@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TypeVar
 
@@ -17,12 +17,15 @@ from drawstring.storage import LocalStorage, Storage
 from drawstring.storage.table_properties import PROPERTIES
 from drawstring.timeline.timeline import Timeline
 from drawstring.write import slots
-from drawstring.write.locks import lock_provider, table_lock
+from drawstring.write.locks import Owner, lock_provider, table_lock
+from drawstring.write.markers import TEMP
 from drawstring.write.slots import Decision
 from drawstring.write.table_facts import load_state
 
 logger = logging.getLogger(__name__)
 R = TypeVar("R")
+_FOLDER, _OWNER = "overwrite-", "owner"
+_at_work: set[str] = set()
 _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.EXDEV, errno.EOPNOTSUPP)
 
 
@@ -35,16 +38,57 @@ def replace_table(storage: Storage, write: Callable[[Storage], R], *, options: C
     """
     if not isinstance(storage, LocalStorage):
         raise _cannot_exchange(storage.root)
-    home = storage.local_path("")
-    fresh = LocalStorage(f"{os.path.dirname(home)}/.{os.path.basename(home)}.new-{uuid.uuid4().hex[:8]}")
+    name = f"{_FOLDER}{uuid.uuid4().hex[:8]}"
+    fresh = _beside(storage, name)
     before = load_state(storage).timeline
+    _at_work.add(name)
     try:
+        _sign(storage, name)
         result = write(fresh)
+        _sign(fresh, name)
         _replace(storage, fresh, before, options)
     finally:
         # By now this is the old table, or what was made of the new one before it failed.
-        shutil.rmtree(fresh.local_path(""), ignore_errors=True)
+        _drop(storage, name)
+        _at_work.discard(name)
     return result
+
+
+def _beside(storage: LocalStorage, name: str) -> LocalStorage:
+    """Return where the new table is made: in the old one's parent, which alone both can be exchanged in."""
+    home = storage.local_path("")
+    suffix = name.removeprefix(_FOLDER)
+    return storage.sibling(f".{os.path.basename(home)}.new-{suffix}")
+
+
+def _sign(storage: LocalStorage, name: str) -> None:
+    """Note in a table who makes, or throws away, what lies beside it: whoever finds a dead owner does the rest.
+
+    Both tables carry the note when they are exchanged, so that the one at the table's path always has it.
+    """
+    storage.write(f"{TEMP}/{name}/{_OWNER}", Owner.me().to_bytes(), durable=False)
+
+
+def _drop(storage: LocalStorage, name: str) -> None:
+    beside = _beside(storage, name).local_path("")
+    shutil.rmtree(beside, ignore_errors=True)
+    if not os.path.exists(beside):
+        with suppress(OSError):
+            storage.delete(f"{TEMP}/{name}", recursive=True)
+
+
+def sweep_overwrites(storage: Storage, folders: Iterable[str]) -> None:
+    """Throw away what overwrites left beside the table when their processes died; `folders` are those in `TEMP`."""
+    for name in folders:
+        if name.startswith(_FOLDER) and isinstance(storage, LocalStorage):
+            with suppress(OSError):
+                owner = Owner.parse(storage.read(f"{TEMP}/{name}/{_OWNER}"))
+                if owner is not None and _has_ended(owner, name):
+                    _drop(storage, name)
+
+
+def _has_ended(owner: Owner, name: str) -> bool:
+    return name not in _at_work if owner.is_this_process else owner.is_dead
 
 
 def _replace(
@@ -117,7 +161,7 @@ def drop_if_unused(storage: Storage) -> None:
     """
     try:
         with table_lock(storage):
-            if load_state(storage).timeline.ascending_instants or slots.numbers(storage):
+            if load_state(storage).timeline.ascending_instants or _has_decisions(storage):
                 return
             storage.delete(PROPERTIES)
             for entry in list(storage.list(".hoodie")):
@@ -126,6 +170,12 @@ def drop_if_unused(storage: Storage) -> None:
         _drop_empty_directories(storage)
     except Exception:
         logger.warning("Could not take back the empty table at %s.", storage.root, exc_info=True)
+
+
+def _has_decisions(storage: Storage) -> bool:
+    """Whether anything was decided but that the empty table has a metadata table."""
+    found = (slots.read_slot(storage, number) for number in slots.numbers(storage))
+    return any(decision is None or not decision.instant.startswith("metadata_") for decision in found)
 
 
 def _drop_empty_directories(storage: Storage) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drawstring.config.concurrency_options import ConcurrencyOptions
 from drawstring.errors import CommitConflict, InvalidInput
 from drawstring.model.file_names import join_path, parse_base_file, parse_log_file
-from drawstring.model.instant import WRITE_ACTIONS, Action, Instant
+from drawstring.model.instant import WRITE_ACTIONS, Action, Instant, State
 from drawstring.planning.table_state import TableState
 from drawstring.storage.base import Storage
 from drawstring.view.listing import METAFILE
@@ -20,6 +20,7 @@ from drawstring.write.heartbeat import is_dead
 from drawstring.write.landing import is_completed
 from drawstring.write.locks import table_lock
 from drawstring.write.markers import Markers
+from drawstring.write.metadata_table import keeping
 from drawstring.write.slots import Decision, Step
 from drawstring.write.table_facts import load_state
 
@@ -88,7 +89,7 @@ def roll_back_dead_writers(
 
     Returns the newest slot and the state after that.
     """
-    found = state
+    state = found = _without_unrequested(state)
     for instant in pending_writes(state):
         if is_dead(state.storage, instant, options, clock=clock):
             logger.warning(
@@ -98,6 +99,22 @@ def roll_back_dead_writers(
             roll_back(found, instant, slot=number, clock=clock)
             found = load_state(state.storage)
     return number, found
+
+
+def _without_unrequested(state: TableState) -> TableState:
+    """Delete inflight files without a requested one, which are no pending writes.
+
+    A writer that was rolled back while it announced its instant may make one after that, and die: no heartbeat would
+    ever tell that it did.
+    """
+    directory, alone = state.config.timeline_directory, []
+    for instant in pending_writes(state):
+        requested = f"{directory}/{instant.requested_time}.{instant.action.value}.requested"
+        if instant.state is State.INFLIGHT and not state.storage.exists(requested):
+            alone.append(f"{directory}/{inflight_name(instant.requested_time, instant.action)}")
+    for path in alone:
+        state.storage.delete(path)
+    return load_state(state.storage) if alone else state
 
 
 def pending_writes(state: TableState) -> list[Instant]:
@@ -138,27 +155,36 @@ def _landed(storage: Storage, instant: Instant) -> CommitConflict:
 
 
 def _decision(state: TableState, instant: Instant, rollback_time: str, clock: Clock) -> Decision:
-    """Data files go first, the instant's own files last: whoever repeats the steps finds what is left to do."""
+    """Data files go first, the instant's own files last: whoever repeats the steps finds what is left to do.
+
+    As long as the instant is pending, nobody counts what the metadata table says of it: that must be gone before.
+    """
     storage, directory = state.storage, state.config.timeline_directory
     files = _by_partition(files_of(state, instant))
     absolute = {path: [f"{storage.root}/{name}" for name in names] for path, names in files.items()}
     target = (instant.requested_time, instant.action.value)
-    completed = next_time(rollback_time, clock=clock, timezone=state.config.timezone)
+    kept, newest = keeping.steps_for_rollback(
+        state, instant.requested_time, rollback_time, newest=rollback_time, clock=clock
+    )
+    completed = next_time(newest, clock=clock, timezone=state.config.timezone)
     plan = encode_rollback_plan(*target, absolute)
     done = encode_rollback(rollback_time, *target, files=absolute, millis=0)
     requested = f"{directory}/{instant.requested_time}.{instant.action.value}.requested"
+    rolled_back = f"{directory}/{rollback_time}_{completed}.rollback"
     return Decision(
         instant=instant.requested_time,
         steps=(
             Step.create(f"{directory}/{rollback_time}.rollback.requested", plan),
             Step.create(f"{directory}/{rollback_time}.rollback.inflight", b""),
+            *kept,
             *(Step.delete(name) for names in files.values() for name in names),
             *_metafile_steps(storage, files, instant.requested_time),
-            Step.create(f"{directory}/{rollback_time}_{completed}.rollback", done),
+            Step.create(rolled_back, done),
             Step.delete_tree(Markers(storage, instant.requested_time).directory),
             *drop_instant_steps(directory, instant.requested_time, instant.action),
             Step.delete(f"{HEARTBEATS}/{instant.requested_time}"),
         ),
+        creates=rolled_back,
         removes=requested,
     )
 

@@ -12,6 +12,7 @@ from drawstring.model.instant import Action
 from drawstring.planning.table_state import TableState
 from drawstring.write.clock import Clock, next_time
 from drawstring.write.commit_encoding import encode_commit, encode_inflight
+from drawstring.write.metadata_table import keeping
 from drawstring.write.rollback import inflight_name
 from drawstring.write.slots import Step
 
@@ -34,12 +35,14 @@ def schema_steps(
     """
     directory, zone = now.config.timeline_directory, now.config.timezone
     requested = next_time(newest, clock=clock, timezone=zone)
-    completed = next_time(requested, clock=clock, timezone=zone)
     action = Action.DELTACOMMIT if now.config.is_merge_on_read else Action.COMMIT
     says = CommitMetadata(_OPERATION, (), {}, {"schema": metadata.schema})
+    kept, newest = keeping.steps_for_commit(now, requested, says, newest=requested, clock=clock)
+    completed = next_time(newest, clock=clock, timezone=zone)
     steps = (
         Step.create(f"{directory}/{requested}.{action.value}.requested", b""),
         Step.create(f"{directory}/{inflight_name(requested, action)}", encode_inflight(_OPERATION)),
+        *kept,
         Step.create(
             f"{directory}/{requested}_{completed}.{action.value}", encode_commit(says, is_replace=False)
         ),

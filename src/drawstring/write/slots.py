@@ -18,10 +18,11 @@ import json
 import logging
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from drawstring.errors import CommitConflict, CorruptTable
 from drawstring.storage.base import Storage
+from drawstring.view.metadata_table import FOLDER
 from drawstring.write.landing import is_completed
 from drawstring.write.table_facts import load_state
 
@@ -67,8 +68,9 @@ class Step:
 class Decision:
     """A change of the table: its steps in order, and how to tell whether they were carried out.
 
-    - Carried out is the change when `creates` exists, or, for changes that take an instant away, when `removes`
-      does not.
+    - Carried out is the change when `creates` exists. One that takes an instant away is when `removes` does not exist,
+      and its own instant, if the first step has begun one, is completed: the writer that it takes for dead may take
+      its instant away itself.
     - `needs` names the pending instant's file: when it is gone and the change was not carried out, a writer that
       knows no slots has rolled the instant back, and the decision is void. So it is when a staged file is lost, for
       instance in a power cut: the change can never be carried out, and nobody was told that it was.
@@ -82,7 +84,10 @@ class Decision:
 
     def to_bytes(self) -> bytes:
         """Return the decision as the content of its slot."""
-        return json.dumps({"version": 1, **asdict(self)}).encode()
+        values = {name: getattr(self, name) for name in ("instant", "creates", "removes", "needs")}
+        # There may be ten thousands of steps: what is empty is left out.
+        steps = [{name: value for name, value in vars(step).items() if value} for step in self.steps]
+        return json.dumps({"version": 1, **values, "steps": steps}).encode()
 
     @classmethod
     def parse(cls, content: bytes, path: str) -> Decision:
@@ -104,8 +109,18 @@ class Decision:
     def is_carried_out(self, storage: Storage) -> bool:
         """Whether all steps that matter were taken."""
         if self.creates:
-            return storage.exists(self.creates)
+            return storage.exists(self.creates) or self._is_completed_by_others(storage)
         return not storage.exists(self.removes)
+
+    def _is_completed_by_others(self, storage: Storage) -> bool:
+        """Whether Apache Hudi, which finishes the cleans and compactions of others, was first: by another time."""
+        folder, _, name = self.creates.rpartition("/")
+        requested, completed, rest = name.partition("_")
+        if not completed:
+            return False
+        end = f".{rest.partition('.')[2]}"
+        found = storage.list_names(folder)
+        return any(other.startswith(f"{requested}_") and other.endswith(end) for other in found)
 
     def is_void(self, storage: Storage) -> bool:
         """Whether the instant or one of its files is gone, so that the change can never be carried out."""
@@ -169,13 +184,18 @@ def _finish(storage: Storage, decision: Decision) -> None:
 
 
 def _undo(storage: Storage, decision: Decision) -> None:
-    """Take back the names that files of a void decision got: once the timeline moves on, readers would see them."""
+    """Take back the names that files of a void decision got, and what the metadata table says of it.
+
+    Once the timeline moves on, readers would see them.
+    """
     if is_completed(load_state(storage), decision.instant):
         # Carried out long ago, and archived since.
         return
-    for step in decision.steps:
+    for step in reversed(decision.steps):
         if step.kind == RENAME:
             storage.delete(step.target)
+        elif step.kind == CREATE and step.path.startswith(FOLDER + "/"):
+            storage.delete(step.path)
 
 
 def take(storage: Storage, number: int, decision: Decision) -> bool:

@@ -36,19 +36,20 @@ def staged_path(requested_time: str, path: str) -> str:
 def check_staged(storage: Storage, requested_time: str, stats: Iterable[WriteStat]) -> None:
     """Raise `CorruptTable` when a file is not there whole: a commit must not name it."""
 
-    def check(stat: WriteStat) -> None:
-        path = staged_path(requested_time, stat.path)
+    def check(file: tuple[str, int]) -> None:
+        name, written = file
+        path = staged_path(requested_time, name)
         try:
             size = storage.stat(path).size
         except FileNotFoundError:
-            raise _damaged(storage, stat, "it is gone") from None
-        if size != stat.file_size:
-            raise _damaged(storage, stat, f"it has {size} bytes, {stat.file_size} were written")
-        if stat.path.endswith(".parquet") and not _ends_as_parquet(storage, path, size):
-            raise _damaged(storage, stat, "it does not end as a Parquet file does")
+            raise _damaged(storage, name, "it is gone") from None
+        if size != written:
+            raise _damaged(storage, name, f"it has {size} bytes, {written} were written")
+        if name.endswith(".parquet") and not _ends_as_parquet(storage, path, size):
+            raise _damaged(storage, name, "it does not end as a Parquet file does")
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        list(pool.map(check, stats))
+        list(pool.map(check, [file for stat in stats for file in stat.sizes.items()]))
 
 
 def _ends_as_parquet(storage: Storage, path: str, size: int) -> bool:
@@ -57,12 +58,12 @@ def _ends_as_parquet(storage: Storage, path: str, size: int) -> bool:
         return bytes(source.read(len(_PARQUET_END))) == _PARQUET_END
 
 
-def _damaged(storage: Storage, stat: WriteStat, what: str) -> CorruptTable:
+def _damaged(storage: Storage, path: str, what: str) -> CorruptTable:
     return CorruptTable(
-        f"A file of this write to {storage.root}, {stat.path}, was damaged before the commit: {what}. Nothing was "
+        f"A file of this write to {storage.root}, {path}, was damaged before the commit: {what}. Nothing was "
         "committed; look for a full or failing disk, then run the write again.",
         condition="WRITTEN_FILE_DAMAGED",
-        path=stat.path,
+        path=path,
     )
 
 
@@ -73,10 +74,14 @@ def publishing_steps(requested_time: str, stats: Iterable[WriteStat]) -> Iterato
     """
     stats = list(stats)
     for stat in stats:
-        kind = CREATE if stat.prev_commit == "null" else MERGE
+        # A log file is always a new file, whatever it is appended to.
+        kind = CREATE if stat.prev_commit == "null" or stat.log_files else MERGE
         yield Step.create(marker_path(requested_time, stat.path, kind), b"")
+        for path in stat.cdc_files:
+            yield Step.create(marker_path(requested_time, path, CREATE), b"")
     for stat in stats:
-        yield Step.rename(staged_path(requested_time, stat.path), stat.path)
+        for path in stat.sizes:
+            yield Step.rename(staged_path(requested_time, path), path)
     for partition in sorted({stat.partition_path for stat in stats}):
         yield Step.create(join_path(partition, METAFILE), _metafile(requested_time, partition))
 

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from drawstring.config.write_options import KEY_GENERATORS
 from drawstring.errors import UnsupportedTable
 from drawstring.model.file_group import FileSlice
+from drawstring.planning.snapshot import refuse_skeleton
 from drawstring.planning.table_state import TableState
 from drawstring.storage import ArrowStorage, Storage
 from drawstring.storage.arrow_fs import no_atomic_create
-from drawstring.write.table_facts import schema_commit
 
 _BUCKET_FILE_ID = re.compile(r"^0{2}\d{6}-")
 """File groups of a bucket index begin with the number of their bucket."""
-_METADATA_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 
 
 @dataclass(frozen=True)
@@ -29,16 +28,7 @@ class WriteRefusal:
 
 
 def _version(state: TableState) -> str | None:
-    return None if state.config.version == 9 else str(state.config.version)
-
-
-def _merge_on_read(state: TableState) -> str | None:
-    return state.config.table_type if state.config.is_merge_on_read else None
-
-
-def _metadata_table(state: TableState) -> str | None:
-    building = state.config.properties.get(_METADATA_INFLIGHT, "").strip()
-    return ",".join(state.config.metadata_partitions) or building or None
+    return None if state.config.version in (8, 9) else str(state.config.version)
 
 
 def _no_meta_fields(state: TableState) -> str | None:
@@ -60,36 +50,20 @@ def _base_format(state: TableState) -> str | None:
 
 
 def _change_capture(state: TableState) -> str | None:
-    enabled = state.config.properties.get("hoodie.table.cdc.enabled", "false").lower() == "true"
-    return "hoodie.table.cdc.enabled=true" if enabled else None
+    captures = state.config.properties.get("hoodie.table.cdc.enabled", "false").lower() == "true"
+    return "hoodie.table.cdc.enabled=true" if captures and state.config.is_merge_on_read else None
 
 
 def _merger(state: TableState) -> str | None:
-    rule = state.config.merge_rule
-    return rule.unknown or rule.spec.partial_update_mode or rule.spec.delete_marker
-
-
-def _schema_on_read(state: TableState) -> str | None:
-    commit = schema_commit(state)
-    return "columns with ids" if commit is not None and commit.internal_schema else None
+    return state.config.merge_rule.unknown
 
 
 REFUSALS = (
     WriteRefusal(
         "WRITE_TABLE_VERSION",
         _version,
-        "its table version is {found}; drawstring writes version 9. Upgrade the table with Apache Hudi",
-    ),
-    WriteRefusal(
-        "WRITE_MERGE_ON_READ",
-        _merge_on_read,
-        "it is a merge-on-read table; drawstring writes copy-on-write tables. Write it with Apache Hudi",
-    ),
-    WriteRefusal(
-        "WRITE_WITH_METADATA_TABLE",
-        _metadata_table,
-        "it has a metadata table ({found}), which this write would leave stale. Write it with Apache Hudi, or "
-        "let Hudi remove the metadata table by one write with hoodie.metadata.enable=false",
+        "its table version is {found}; drawstring writes versions 8 and 9. Upgrade the table by one write of Apache "
+        "Hudi 1.2, which does it where hoodie.write.auto.upgrade is not false",
     ),
     WriteRefusal(
         "WRITE_WITHOUT_META_FIELDS",
@@ -113,17 +87,13 @@ REFUSALS = (
     WriteRefusal(
         "WRITE_CHANGE_CAPTURE",
         _change_capture,
-        "it captures changes ({found}), which drawstring does not write. Write it with Apache Hudi",
+        "it is merge-on-read and captures changes ({found}); Hudi's change data query could not read the log files of "
+        "drawstring. Write it with Apache Hudi",
     ),
     WriteRefusal(
         "WRITE_MERGER",
         _merger,
         "its records are merged by {found}, which drawstring does not write. Write it with Apache Hudi",
-    ),
-    WriteRefusal(
-        "WRITE_SCHEMA_ON_READ",
-        _schema_on_read,
-        "its schema was altered as {found}. Write it with Apache Hudi",
     ),
 )
 
@@ -153,10 +123,17 @@ def refuse_buckets(slices: Iterable[FileSlice], path: str) -> None:
     groups = [found.group.file_id for found in slices]
     if groups and all(_BUCKET_FILE_ID.match(file_id) for file_id in groups):
         raise UnsupportedTable(
-            f"Cannot write to {path}: its file groups are buckets ({groups[0]}), which drawstring does not write. "
-            "Write it with Apache Hudi.",
+            f"Cannot write to {path}: its file groups are buckets ({groups[0]}), and another index would spoil them. "
+            "Set hoodie.index.type=BUCKET, with hoodie.bucket.index.num.buckets and hoodie.bucket.index.hash.field as "
+            "its other writers do. Nothing was written.",
             condition="WRITE_BUCKET_INDEX",
             operation="write",
             path=path,
             found=groups[0],
         )
+
+
+def refuse_skeletons(slices: Iterable[FileSlice]) -> None:
+    """Refuse to write to groups whose rows lie outside the table: a rewrite would lose them."""
+    for found in slices:
+        refuse_skeleton(found)

@@ -11,6 +11,7 @@ from drawstring.config.read_options import ReadOptions
 from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.file_group import FileSlice
 from drawstring.planning.table_state import TableState, pin
+from drawstring.schema.internal_schema import parse_internal_schema
 from drawstring.schema.meta_columns import RECORD_KEY, strip_meta_columns
 from drawstring.schema.table_schema import (
     OPERATIONS_WITHOUT_SCHEMA,
@@ -46,6 +47,8 @@ def schema_commit(state: TableState) -> CommitMetadata | None:
 def table_schema(state: TableState) -> pa.Schema | None:
     """Return the table's schema without meta columns; None for a table that never had one."""
     commit = schema_commit(state)
+    if commit is not None and commit.internal_schema:
+        return strip_meta_columns(parse_internal_schema(commit.internal_schema).arrow_schema)
     if commit is not None:
         return strip_meta_columns(table_schema_from_avro(commit.schema))
     sample = _any_base_file(state)
@@ -73,8 +76,9 @@ def average_record_size(state: TableState, *, at_least: int) -> float | None:
     Small commits tell little: footers with bloom filters can outweigh their records by far.
     """
     for metadata, _ in zip(_newest_first(state), range(_SIZED_COMMITS), strict=False):
-        records = sum(stat.num_writes for stat in metadata.stats)
-        size = sum(stat.file_size for stat in metadata.stats)
+        base_files = [stat for stat in metadata.stats if not stat.log_files]
+        records = sum(stat.num_writes for stat in base_files)
+        size = sum(stat.file_size for stat in base_files)
         if records and size >= at_least:
             return size / records
     return None

@@ -5,7 +5,7 @@
 3. Under the table's lock, what others decided is finished, and the write is validated against what they did: the
    rule for schemas, then the rules for file groups and keys (`conflicts`).
 4. The next slot decides the commit (`slots`). From here on nothing of it is ever undone.
-5. Files get their names, and the completed instant, last, makes them visible.
+5. Files get their names, the metadata table tells of them, and the completed instant, last, makes them visible.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from drawstring.config.concurrency_options import ConcurrencyOptions
+from drawstring.config.metadata_options import MetadataTableOptions
 from drawstring.errors import CommitConflict, CommitOutcomeUnknown, CorruptTable
 from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.instant import Action, Instant, State
@@ -23,10 +24,14 @@ from drawstring.planning.table_state import TableState
 from drawstring.storage.base import Storage
 from drawstring.write import conflicts, heartbeat, slots, staging
 from drawstring.write.clock import Clock, newest_time, next_time, system_clock
+from drawstring.write.column_ids import column_id_steps, with_column_ids
 from drawstring.write.commit_encoding import encode_commit, encode_inflight, encode_requested_replace
 from drawstring.write.heartbeat import Heartbeat
 from drawstring.write.locks import lock_provider, table_lock
 from drawstring.write.markers import Markers
+from drawstring.write.metadata_table import keeping, upkeep
+from drawstring.write.metadata_table.keeping import Told
+from drawstring.write.replace_table import sweep_overwrites
 from drawstring.write.rollback import drop_instant_steps, inflight_name, roll_back_dead_writers
 from drawstring.write.schema_commit import is_hidden, schema_steps
 from drawstring.write.slots import Decision, Step
@@ -35,6 +40,10 @@ from drawstring.write.table_facts import load_state
 from drawstring.write.write_set import WriteSet, existing_groups
 
 logger = logging.getLogger(__name__)
+_NOTHING_TOLD = Told()
+
+_SLOT_TRIES = 3
+"""A slot is lost only to writers that got in though the lock was held."""
 
 SchemaRule = Callable[[TableState, TableState, WriteSet, str], str]
 """Decides the schema that a commit records, from start, now, write set and instant; raises when it must not be."""
@@ -106,19 +115,21 @@ class Transaction:
         operation: str,
         action: Action = Action.COMMIT,
         options: ConcurrencyOptions | None = None,
+        metadata_table: MetadataTableOptions | None = None,
         clock: Clock = system_clock,
     ) -> Transaction:
         """Announce a write.
 
-        What others decided is finished first, and what dead writers left is rolled back. Raises
-        `UnsupportedTable` for a table that cannot be written.
+        What others decided is finished first, and what dead writers left is rolled back. The metadata table is made
+        or removed as `metadata_table` says; None leaves it as it is. Raises `UnsupportedTable` for a table that
+        cannot be written.
         """
         options = options or ConcurrencyOptions()
         transaction: Transaction | None = None
         try:
             provider = lock_provider(storage, options.lock_settings)
             with table_lock(storage, wait_seconds=options.lock_wait_seconds, provider=provider):
-                state = _settled_state(storage, options, clock)
+                state = _settled_state(storage, options, metadata_table, clock)
                 newest = newest_time(state.timeline.ascending_instants)
                 time = next_time(newest, clock=clock, timezone=state.config.timezone)
                 transaction = cls(state, time, action, options=options, clock=clock)
@@ -171,24 +182,38 @@ class Transaction:
         write_set: WriteSet | None = None,
         *,
         schema_rule: SchemaRule = written_schema,
+        told: Told = _NOTHING_TOLD,
     ) -> Outcome:
         """Publish the write, or undo it when another writer was first.
 
-        Without a write set, the file groups that the metadata names are taken to be all that it touched. Any
-        failure before the decision undoes the write and is raised.
+        Without a write set, the file groups that the metadata names are taken to be all that it touched. `told`
+        spares the metadata table from reading the files again. Any failure before the decision undoes the write and
+        is raised.
         """
         declared = write_set or WriteSet(existing_groups(metadata), schema_written=metadata.schema)
         try:
             self._check_files(metadata)
-            with self._locked():
-                number = slots.settle(self.state.storage)
-                now = load_state(self.state.storage)
-                metadata = self._validated(now, metadata, declared, schema_rule)
-                outcome = self._publish(now, number + 1, metadata)
+            outcome = self._decided(metadata, declared, schema_rule, told)
         except BaseException as error:
             return self._failed(error, metadata)
         self._clean_up(outcome)
         return outcome
+
+    def _decided(
+        self, metadata: CommitMetadata, write_set: WriteSet, schema_rule: SchemaRule, told: Told
+    ) -> Outcome:
+        """Validate and take the next slot; where another writer took it meanwhile, do both again on the new state."""
+        for tries_left in reversed(range(_SLOT_TRIES)):
+            try:
+                with self._locked():
+                    number = slots.settle(self.state.storage)
+                    now = load_state(self.state.storage)
+                    resolved = self._validated(now, metadata, write_set, schema_rule)
+                    return self._publish(now, number + 1, resolved, told)
+            except CommitConflict as error:
+                if error.condition != "OVERTAKEN" or not tries_left:
+                    raise
+        raise AssertionError("the last try returns or raises")
 
     def _check_files(self, metadata: CommitMetadata) -> None:
         try:
@@ -219,16 +244,18 @@ class Transaction:
         storage, ours = self.state.storage, self.requested_time
         if not self._is_pending(now):
             raise conflicts.rolled_back(storage, ours)
-        if dict(now.config.properties) != dict(self.state.config.properties):
+        if _settings(now) != _settings(self.state):
             raise conflicts.settings_changed(storage, ours)
         conflicts.check_history(self.state, now, ours)
         schema = schema_rule(self.state, now, write_set, ours)
         since = conflicts.completed_since(self.state, now)
+        conflicts.check_batch(since, write_set, storage, ours)
         conflicts.check_groups(since, write_set, storage, ours)
         conflicts.check_pending_plans(now, write_set, ours)
+        conflicts.check_pending_rewrites(now, write_set, ours)
         if write_set.checks_new_keys:
             staged = [(stat, staging.staged_path(ours, stat.path)) for stat in metadata.stats]
-            conflicts.check_new_keys(since, staged, storage, ours)
+            conflicts.check_new_keys(since, staged, storage, ours, is_global=write_set.keys_are_global)
         return replace(metadata, extra={**metadata.extra, "schema": schema}) if schema else metadata
 
     def _is_pending(self, now: TableState) -> bool:
@@ -239,12 +266,16 @@ class Transaction:
         exists = self.state.storage.exists
         return self.requested_time in pending and exists(requested) and exists(self._inflight)
 
-    def _publish(self, now: TableState, slot: int, metadata: CommitMetadata) -> Outcome:
+    def _publish(self, now: TableState, slot: int, metadata: CommitMetadata, told: Told) -> Outcome:
         storage = self.state.storage
         newest = newest_time(now.timeline.ascending_instants)
+        metadata = with_column_ids(now, metadata)
         before: tuple[Step, ...] = ()
         if is_hidden(now, self.requested_time, metadata.schema):
             before, newest = schema_steps(now, metadata, newest, clock=self._clock)
+        kept, newest = keeping.steps_for_commit(
+            now, self.requested_time, metadata, newest=newest, clock=self._clock, told=told
+        )
         completed = next_time(newest, clock=self._clock, timezone=self.state.config.timezone)
         name = f"{self.requested_time}_{completed}.{self.action.value}"
         instant = Instant(self.requested_time, self.action, State.COMPLETED, completed, name)
@@ -252,6 +283,8 @@ class Transaction:
         steps = (
             *staging.publishing_steps(self.requested_time, metadata.stats),
             *before,
+            *kept,
+            *column_id_steps(now, metadata, self.requested_time, completed),
             Step.create(f"{self._directory}/{name}", content),
         )
         self._decision = Decision(
@@ -373,14 +406,27 @@ class Transaction:
             self._heartbeat.stop()
 
 
-def _settled_state(storage: Storage, options: ConcurrencyOptions, clock: Clock) -> TableState:
+def _settings(state: TableState) -> dict[str, str]:
+    """What a write relies on; which indexes there are is looked up again under the lock."""
+    left_out = ("hoodie.table.metadata.partitions", "hoodie.table.index.defs.path")
+    return {key: value for key, value in state.config.properties.items() if not key.startswith(left_out)}
+
+
+def _settled_state(
+    storage: Storage,
+    options: ConcurrencyOptions,
+    metadata_table: MetadataTableOptions | None,
+    clock: Clock,
+) -> TableState:
     """Finish what was decided, roll back what dead writers left, sweep; the lock must be held."""
     folders, beats = staging.temporary_folders(storage), heartbeat.heartbeats(storage)
     number = slots.settle(storage)
     state = load_state(storage)
     check_writable(state)
-    _, state = roll_back_dead_writers(state, number, options, clock=clock)
+    number, state = roll_back_dead_writers(state, number, options, clock=clock)
+    state = upkeep.prepared(state, number, metadata_table, clock=clock)
     staging.sweep(storage, folders, state.timeline.pending)
+    sweep_overwrites(storage, folders)
     staging.sweep_unpublished(
         storage, (slots.DIRECTORY, heartbeat.DIRECTORY, state.config.timeline_directory)
     )

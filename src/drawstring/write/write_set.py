@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.file_group import FileGroupId
+from drawstring.model.sink_batch import SinkBatch
 
 
 @dataclass(frozen=True)
@@ -14,9 +15,14 @@ class WriteSet:
     """What one write read and wrote.
 
     - `groups`: file groups that it rewrote or replaced, as they were when it began.
+    - `appended`: those of them that only got log files.
     - `partitions`: partitions that it replaced whole, whatever is in them.
+    - `buckets`: partition and number of the buckets that it wrote, with a bucket index: another write may have made
+      another group of the same bucket.
     - `checks_new_keys`: keys that were new when it began must still be new (upsert; inserts may repeat keys).
+    - `keys_are_global`: a key that is in another partition is not new either (global indexes).
     - `schema_at_start`, `schema_written`: Avro schemas, empty where there is none.
+    - `sink_batch`: the batch of a streaming query that it is.
     """
 
     groups: frozenset[FileGroupId] = frozenset()
@@ -24,6 +30,10 @@ class WriteSet:
     checks_new_keys: bool = False
     schema_at_start: str = ""
     schema_written: str = ""
+    appended: frozenset[FileGroupId] = frozenset()
+    sink_batch: SinkBatch | None = None
+    buckets: frozenset[tuple[str, int]] = frozenset()
+    keys_are_global: bool = False
 
 
 def groups_of(metadata: CommitMetadata) -> frozenset[FileGroupId]:
@@ -35,6 +45,12 @@ def groups_of(metadata: CommitMetadata) -> frozenset[FileGroupId]:
 def replaced_groups(metadata: CommitMetadata) -> Iterable[FileGroupId]:
     """Yield the file groups that a commit took out."""
     return (FileGroupId(path, file_id) for path, ids in metadata.replaced.items() for file_id in ids)
+
+
+def appended_groups(metadata: CommitMetadata) -> frozenset[FileGroupId]:
+    """Return the groups to which a commit only appended log files."""
+    logs = {FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.stats if stat.log_files}
+    return frozenset(logs - set(replaced_groups(metadata)))
 
 
 def existing_groups(metadata: CommitMetadata) -> frozenset[FileGroupId]:

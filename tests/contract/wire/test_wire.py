@@ -35,6 +35,7 @@ TYPES = {
     "stream_closed": streams.StreamClosed,
     "push_aggregation": wire.PlanScan,
     "aggregation_pushed": wire.AggregationPushed,
+    "aggregation_pushed_in_part": wire.AggregationPushed,
     "summarise_columns": wire.PlanScan,
     "columns_summarised": wire.ColumnsSummarised,
     "create_table": catalog.CreateTable,
@@ -81,7 +82,8 @@ def test_the_bridge_understands_the_golden_messages():
     lines = done.stdout.splitlines()
     understood = [line for line in lines if not line.startswith("sends ")]
     assert understood == [
-        "aggregation_pushed [[20000,3,20000],[null,1,null]]",
+        "aggregation_pushed [[20000,3,20000],[null,1,null]] -",
+        "aggregation_pushed_in_part [[20000,3,20000],[null,1,null]] 3 1 of 4 slices: logs have to be merged: a",
         'columns_summarised [{"column":"id","distinct":9,"lower":1,"nulls":0,"upper":9}]',
         "create_table version 1",
         "data_written version 1",
@@ -93,7 +95,8 @@ def test_the_bridge_understands_the_golden_messages():
         "plan_scan version 1",
         "push_aggregation version 1",
         "push_filters version 1",
-        'scan_planned native:100:7:{"city":"bern","day":20000},arrow:100:-,native:100:5:cast - 12 4 2',
+        'scan_planned native:100:7:{"city":"bern","day":20000}:{"_bucket":null'
+        ',"_file":"/data/trips/a_1-0-1_20260101000000000.parquet"}:[20000],arrow:100:-,native:100:5:cast - 12 4 2',
         "stream_about version 1",
         "stream_backlog version 1",
         "stream_backlog_found version 1",
@@ -105,7 +108,7 @@ def test_the_bridge_understands_the_golden_messages():
         "stream_plan_batch version 1",
         "summarise_columns version 1",
         "table_created version 1",
-        "table_loaded trips /data/trips@0123::snapshot struct<id:int,day:date> day true",
+        "table_loaded trips /data/trips@0123::snapshot struct<id:int,day:date> day true id:8",
         "write_data version 1",
     ]
     sent = [line.split(" ", 2)[1:] for line in lines if line.startswith("sends ")]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 import drawstring
 from benchmarks import tables
 from benchmarks.tables import Shape
+from drawstring.write.bucket_index import BucketRule, bucket_numbers, bucket_of_file_id
 
 
 def test_copy_on_write_table_has_its_rows(tmp_path):
@@ -35,3 +37,13 @@ def test_files_of_a_listed_table_come_from_its_metadata_table(tmp_path):
     path = tables.listed(tmp_path, Shape(50, 1, 10, partitions=5))
     plan = drawstring.open_table(str(path)).snapshot().scan().where("p = '3'").plan()
     assert len(plan.tasks) == 10
+
+
+def test_a_bucketed_table_has_each_key_in_its_bucket(tmp_path):
+    path = tables.bucketed(tmp_path, Shape(4, 50, 7))
+    snapshot = drawstring.open_table(str(path)).snapshot()
+    assert snapshot.scan().count() == 200
+    for task in snapshot.scan().plan().tasks:
+        rows = pq.read_table(path / task.slice.base_file.path, columns=["_hoodie_record_key"])
+        numbers = bucket_numbers(rows.column(0).combine_chunks(), BucketRule(4, ("id",)))
+        assert set(numbers.tolist()) == {bucket_of_file_id(task.slice.group.file_id)}

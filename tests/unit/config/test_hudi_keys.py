@@ -85,13 +85,13 @@ SAFETY = {
     "hoodie.datasource.hive_sync.enable": "true",
     "hoodie.datasource.meta.sync.enable": "true",
     "hoodie.write.commit.callback.on": "true",
-    "hoodie.compact.inline": "true",
+    "hoodie.log.compaction.inline": "true",
     "hoodie.clustering.inline": "true",
     "hoodie.datasource.clustering.inline.enable": "true",
     "hoodie.precommit.validators": "org.apache.hudi.client.validator.SqlQueryEqualityPreCommitValidator",
-    "hoodie.index.type": "BUCKET",
+    "hoodie.index.type": "FLINK_STATE",
     "hoodie.metrics.on": "true",
-    "hoodie.payload.delete.field": "op",
+    "hoodie.payload.update.on.same.ordering.field": "op",
 }
 
 
@@ -209,7 +209,7 @@ def test_options_of_others_are_passed_over_in_silence(name, caplog):
     assert caplog.records == []
 
 
-@pytest.mark.parametrize("kind", ["GLOBAL_BLOOM", "GLOBAL_SIMPLE", "bucket", "RECORD_INDEX", "FLINK_STATE"])
+@pytest.mark.parametrize("kind", ["hbase", "RECORD_LEVEL_INDEX", "FLINK_STATE"])
 def test_an_index_that_is_not_kept_is_refused_with_the_reason(kind):
     with pytest.raises(InvalidOption, match=r"hoodie\.index\.type") as caught:
         WriteOptions.of({"hoodie.index.type": kind})

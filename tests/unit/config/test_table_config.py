@@ -105,7 +105,7 @@ def test_key_generator_is_told_from_type_class_or_fields(properties, expected):
     ("properties", "condition"),
     [
         ({"hoodie.table.version": "10"}, "TABLE_VERSION_TOO_NEW"),
-        ({"hoodie.table.version": "5"}, "TABLE_VERSION_NOT_SUPPORTED"),
+        ({"hoodie.table.version": "1"}, "TABLE_VERSION_NOT_SUPPORTED"),
         ({"hoodie.timeline.layout.version": "3"}, "TIMELINE_LAYOUT_NOT_SUPPORTED"),
         ({"hoodie.table.base.file.format": "LANCE"}, "BASE_FILE_FORMAT_NOT_SUPPORTED"),
         (

@@ -8,13 +8,14 @@ import pytest
 
 from drawstring.config.write_options import FileOptions
 from drawstring.merge.merge_plan import build_merge_plan
-from drawstring.model.file_group import BaseFile, FileGroupId
+from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice
 from drawstring.model.read_task import MergeSpec
 from drawstring.schema.meta_columns import prepend_meta_columns
 from drawstring.storage import LocalStorage
-from drawstring.write.assignment import Bucket
+from drawstring.write.assignment import Bucket, Way
 from drawstring.write.base_files import TaskContext, WriteContext
-from drawstring.write.merge_group import DELETED, POSITION, MergeRules, write_bucket
+from drawstring.write.group_writers import write_bucket
+from drawstring.write.merge_group import DELETED, POSITION, MergeRules
 from drawstring.write.staging import staged_path
 from tests.ordering_values import ASCENDING, pairs
 from tests.unit.merge.slices import EVENT_TIME, META, Slice
@@ -51,9 +52,11 @@ class Group:
         context = WriteContext(
             self.storage, f"2026010100000000{self.writes}", prepend_meta_columns(self.schema), FileOptions()
         )
-        bucket = Bucket(0, FileGroupId("", "f-0"), self.base)
-        stat = write_bucket(context, TaskContext(0), bucket, rows, rules)
-        if stat is not None:
+        group = FileGroupId("", "f-0")
+        bucket = Bucket(0, group)
+        if self.base is not None:
+            bucket = Bucket(0, group, FileSlice(group, self.base.instant, self.base), Way.REWRITE)
+        for stat in write_bucket(context, TaskContext(0), bucket, rows, rules):
             self.base = BaseFile(
                 staged_path(context.requested_time, stat.path),
                 stat.file_size,

@@ -7,7 +7,7 @@ import pytest
 import drawstring
 from drawstring.errors import UnsupportedTable
 from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice
-from drawstring.planning.snapshot import METADATA_BOOTSTRAP, _refuse_skeleton
+from drawstring.planning.snapshot import METADATA_BOOTSTRAP, refuse_skeleton
 from tests.golden import harness
 
 
@@ -18,12 +18,12 @@ def slice_of(instant: str) -> FileSlice:
 
 def test_a_skeleton_file_is_refused_by_name():
     with pytest.raises(UnsupportedTable) as caught:
-        _refuse_skeleton(slice_of(METADATA_BOOTSTRAP))
+        refuse_skeleton(slice_of(METADATA_BOOTSTRAP))
     assert caught.value.condition == "BOOTSTRAPPED_TABLE_NOT_SUPPORTED"
 
 
 def test_a_file_of_a_full_record_bootstrap_is_read():
-    _refuse_skeleton(slice_of("00000000000002"))
+    refuse_skeleton(slice_of("00000000000002"))
 
 
 def test_a_bootstrapped_table_is_refused_when_it_is_opened_while_rows_lie_outside_of_it(tmp_path):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pytest
 
+import drawstring
 from drawstring.errors import InvalidInput, InvalidOption
-from drawstring.planning.changes.net import net_changes
-from drawstring.schema.row_kinds import ROW_KIND
+from tests.small_writes import new_table, write
 from tests.unit.planning.test_reads import T1, T2, T3, TableBuilder
 
 
@@ -61,28 +60,18 @@ def test_rows_from_before_an_archived_commit_are_found(builder):
     assert changes(builder, "000") == everything
 
 
-@pytest.mark.parametrize(
-    ("steps", "outcome"),
-    [
-        ("+I", "+I1"),
-        ("+I -U +U", "+I3"),
-        ("+I -D", ""),
-        ("+I -U +U -D", ""),
-        ("-D", "-D1"),
-        ("-U +U", "-U1 +U2"),
-        ("-U +U -U +U", "-U1 +U4"),
-        ("-U +U -D", "-D1"),
-        ("-D +I", "-U1 +U2"),
-        ("-D +I -D", "-D1"),
-        ("+I -D +I", "+I3"),
-    ],
-)
-def test_net_changes_are_the_outcome_of_the_steps(steps, outcome):
-    kinds = steps.split()
-    table = pa.table(
-        {"p": ["a"] * len(kinds), "k": ["x"] * len(kinds), "n": range(1, len(kinds) + 1), ROW_KIND: kinds}
-    )
-    other = pa.table({"p": ["b"], "k": ["x"], "n": [9], ROW_KIND: ["+I"]})
-    found = net_changes(pa.concat_tables([other, table]), ("p", "k")).to_pylist()
-    assert {"p": "b", "k": "x", "n": 9, ROW_KIND: "+I"} in found
-    assert " ".join(f"{row[ROW_KIND]}{row['n']}" for row in found if row["p"] == "a") == outcome
+def test_net_changes_are_the_outcome_of_the_steps(tmp_path):
+    storage = new_table(tmp_path / "t", [("1", "oslo", 1, "a"), ("2", "oslo", 1, "b"), ("3", "rome", 1, "c")])
+    begin = drawstring.open_table(str(tmp_path / "t")).timeline.completed_writes[-1].completion_time
+    write(storage, [("1", "oslo", 2, "A"), ("4", "oslo", 2, "D"), ("5", "rome", 2, "E")])
+    write(storage, [("1", "oslo", 3, "AA"), ("4", "oslo", 3, "DD")])
+    write(storage, [("2", "oslo", 9, ""), ("5", "rome", 9, "")], "delete")
+    write(storage, [("6", "rome", 1, "F"), ("3", "rome", 1, "c")], "insert_overwrite")
+    found = drawstring.open_table(str(tmp_path / "t")).changes(begin, net=True)
+    outcome = [("+I", "4", "DD"), ("+I", "6", "F"), ("+U", "1", "AA"), ("+U", "3", "c"), ("-D", "2", "b")]
+    outcome += [("-U", "1", "a"), ("-U", "3", "c")]
+    for rows in (
+        found.to_arrow(["_rowkind", "id", "v"]),
+        found.scan().select("_rowkind", "id", "v").to_arrow(),
+    ):
+        assert sorted(tuple(row.values()) for row in rows.to_pylist()) == sorted(outcome)

@@ -234,3 +234,21 @@ def test_other_aggregates_are_refused_by_name(clustered, text):
 def test_aggregates_of_limited_rows_are_refused(clustered):
     with pytest.raises(InvalidInput, match="AGGREGATE_OF_LIMITED_ROWS"):
         drawstring.open_table(clustered).snapshot().scan().limit(3).count()
+
+
+def test_a_report_tells_what_metadata_answers_and_why_the_rest_is_read(tmp_path):
+    rows = pa.table(
+        {
+            "id": pa.array([1, 2], pa.int64()),
+            "ts": pa.array([1, 1], pa.int64()),
+            "p": ["a", "a"],
+        }
+    )
+    groups = [small_tables.Group("a", rows, logs) for logs in (None, rows.slice(0, 1))]
+    table = drawstring.open_table(small_tables.make(tmp_path / "t", groups))
+    report = table.explain(aggregate=["count(*)", "max(id)"])
+    assert [(each.reason, each.slices) for each in report.skipped] == [("aggregate", 1)]
+    assert len(report.tasks) == 1
+    assert "logs have to be merged" in report.notes[0]
+    limited = table.explain(limit=1, order_by="id DESC")
+    assert limited.notes == ("top n: no slice can be left out by what is known of rows and bounds",)

@@ -352,8 +352,9 @@ def test_reads_that_cannot_be_answered_are_refused(builder):
     builder.commit(T1, {"a": [1]})
     with pytest.raises(InvalidOption):
         builder.open().snapshot(query_type="incremental")
-    with pytest.raises(UnsupportedTable, match="change data"):
-        builder.open(**{"hoodie.datasource.query.incremental.format": "cdc"}).incremental("000")
+    cdc = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.query.incremental.format": "cdc"}
+    with pytest.raises(UnsupportedTable, match="CDC_NOT_ENABLED"):
+        builder.open(**cdc).asked()
 
 
 def test_rows_show_the_partition_they_lie_in_whatever_their_file_says(builder):

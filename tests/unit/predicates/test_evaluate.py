@@ -1,6 +1,5 @@
 """Facts never exclude a row that Arrow's exact evaluation keeps, and that agrees with a plain reference."""
 
-import math
 from datetime import date, datetime, timezone
 from decimal import Decimal
 
@@ -16,6 +15,8 @@ from drawstring.predicates.ast import (
     And,
     Column,
     Comparison,
+    Contains,
+    EndsWith,
     In,
     IsNull,
     Literal,
@@ -31,54 +32,12 @@ from drawstring.predicates.evaluate import (
     possible_outcomes,
 )
 from drawstring.predicates.parse import parse
+from tests.support.row_evaluator import outcome as reference
+from tests.support.row_evaluator import sort_key as key
 
 NAN = float("nan")
 OPS = ("=", "!=", "<", "<=", ">", ">=", "<=>")
 UTC = pa.timestamp("us", tz="UTC")
-
-
-def key(value):
-    return (1, 0) if isinstance(value, float) and math.isnan(value) else (0, value)
-
-
-def reference(predicate, row):
-    """SQL's three-valued logic, spelled out."""
-    if isinstance(predicate, And):
-        outcomes = [reference(part, row) for part in predicate.parts]
-        return False if False in outcomes else None if None in outcomes else True
-    if isinstance(predicate, Or):
-        outcomes = [reference(part, row) for part in predicate.parts]
-        return True if True in outcomes else None if None in outcomes else False
-    if isinstance(predicate, Not):
-        outcome = reference(predicate.part, row)
-        return None if outcome is None else not outcome
-    if isinstance(predicate, Always):
-        return predicate.value
-    value = row[predicate.column.path[0]]
-    if isinstance(predicate, IsNull):
-        return value is None
-    if isinstance(predicate, StartsWith):
-        return None if value is None else value.startswith(predicate.prefix)
-    if isinstance(predicate, In):
-        return reference(
-            Or(tuple(Comparison("=", predicate.column, Literal(v)) for v in predicate.values)), row
-        )
-    literal = predicate.literal.value
-    if predicate.op == "<=>":
-        return (value is None and literal is None) or (
-            None not in (value, literal) and key(value) == key(literal)
-        )
-    if value is None or literal is None:
-        return None
-    left, right = key(value), key(literal)
-    return {
-        "=": left == right,
-        "!=": left != right,
-        "<": left < right,
-        "<=": left <= right,
-        ">": left > right,
-        ">=": left >= right,
-    }[predicate.op]
 
 
 ints = st.integers(-4, 4)
@@ -98,7 +57,7 @@ def leaves():
             st.just(IsNull(column)),
         ]
         if name == "s":
-            options.append(st.builds(StartsWith, st.just(column), texts))
+            options += [st.builds(kind, st.just(column), texts) for kind in (StartsWith, EndsWith, Contains)]
         return st.one_of(options)
 
     return st.one_of([of(name) for name in columns] + [st.builds(Always, st.booleans())])

@@ -9,6 +9,8 @@ from drawstring.predicates.ast import (
     And,
     Column,
     Comparison,
+    Contains,
+    EndsWith,
     In,
     IsNull,
     Literal,
@@ -56,6 +58,9 @@ def compare(op, value, column=A):
         ("a between 1 and 2", And((compare(">=", 1), compare("<=", 2)))),
         ("a like 'ab%'", StartsWith(A, "ab")),
         ("a not like 'ab'", Not(compare("=", "ab"))),
+        ("a like '%ab'", EndsWith(A, "ab")),
+        ("a not like '%ab%'", Not(Contains(A, "ab"))),
+        ("a like '%'", StartsWith(A, "")),
         ("true", Always(True)),
         ("(a = 1)", compare("=", 1)),
         ("a = 1 or a = 2 and a = 3", Or((compare("=", 1), And((compare("=", 2), compare("=", 3)))))),
@@ -77,7 +82,8 @@ def test_conditions(text, expected):
         "a =",
         "a = 1 b",
         "a in ()",
-        "a like '%x'",
+        "a like '%x%y'",
+        "a like 'x_y'",
         "a like 3",
         "a between 1",
         "3",
@@ -102,6 +108,8 @@ def test_the_builder_makes_the_same_trees():
     assert (col("a") <= 1, col("a") >= 1) == (parse("a <= 1"), parse("a >= 1"))
     assert col("a").equals_null_safe(None) == parse("a <=> null")
     assert col("a").starts_with("x") == parse("a like 'x%'")
+    assert col("a").ends_with("x") == parse("a like '%x'")
+    assert col("a").contains("x") == parse("a like '%x%'")
     assert col("a").is_not_null() == parse("a is not null")
 
 

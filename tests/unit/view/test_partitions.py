@@ -47,7 +47,7 @@ S, N = pa.string(), pa.int32()
         ("p", NULL_PARTITION, (N,), {}, {"p": None}),
         ("p", NULL_PARTITION, (S,), {}, {"p": None}),
         ("p", f"p={NULL_PARTITION}", (S,), HIVE, {"p": None}),
-        ("p", "default", (S,), {}, {}),
+        ("p", "default", (S,), {}, {"p": "default"}),
         ("p", "x", (N,), {}, {}),
         ("p", "2024-02-03", (pa.date32(),), {}, {"p": dt.date(2024, 2, 3)}),
         ("p", "1.50", (pa.decimal128(5, 2),), {}, {"p": Decimal("1.50")}),

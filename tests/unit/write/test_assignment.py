@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import itertools
+import uuid
 
 from drawstring.config.write_options import FileOptions
 from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice
+from drawstring.model.file_names import file_id_prefix
 from drawstring.write.assignment import HASH_RANGE, assign
 
 FILES = FileOptions(max_file_size=1000, small_file_limit=500, record_size_estimate=10)
@@ -49,3 +51,8 @@ def test_small_file_limit_of_zero_leaves_files_alone():
 
 def test_nothing_to_write_needs_no_bucket():
     assert assign([], {}, [], files=FILES, record_size=None).buckets == ()
+
+
+def test_new_file_groups_never_look_like_the_buckets_of_an_index():
+    assert file_id_prefix(uuid.UUID("00872302-2f71-4104-b12c-ffd8c62cd2a1")).startswith("f0872302-2f71")
+    assert file_id_prefix(uuid.UUID("0087230f-2f71-4104-b12c-ffd8c62cd2a1")).startswith("0087230f-2f71")

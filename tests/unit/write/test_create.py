@@ -8,7 +8,7 @@ from conftest_write import OPTIONS, paths_of
 
 from drawstring.config.properties import parse_properties
 from drawstring.config.write_options import TableOptions
-from drawstring.errors import InvalidInput, InvalidOption, UnsupportedTable
+from drawstring.errors import InvalidInput, InvalidOption
 from drawstring.storage.table_properties import PROPERTIES, read_table_config
 from drawstring.write.create import create_table
 from drawstring.write.table_facts import load_state, table_schema
@@ -77,8 +77,8 @@ def test_key_generator_is_told_from_the_fields(storage, changes, generator):
 @pytest.mark.parametrize(
     ("changes", "error", "condition"),
     [
+        ({"version": 8}, InvalidOption, "TABLE_VERSION_NOT_CREATED"),
         ({"name": ""}, InvalidOption, "TABLE_NAME_MISSING"),
-        ({"table_type": "MERGE_ON_READ"}, UnsupportedTable, "WRITE_MERGE_ON_READ"),
         ({"key_generator": "NON_PARTITION"}, InvalidOption, "KEY_GENERATOR_MISMATCH"),
         ({"partition_fields": ("ts:WEEKLY",)}, InvalidOption, "KEY_GENERATOR_MISMATCH"),
         ({"partition_fields": ("ts:TIMESTAMP", "p")}, InvalidOption, "KEY_GENERATOR_MISMATCH"),

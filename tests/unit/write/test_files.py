@@ -17,9 +17,10 @@ from drawstring.model.file_group import FileGroupId
 from drawstring.schema.meta_columns import prepend_meta_columns
 from drawstring.storage import LocalStorage
 from drawstring.write import base_files
-from drawstring.write.assignment import Bucket
+from drawstring.write.assignment import Bucket, Way
 from drawstring.write.base_files import PartitionedWriter, TaskContext, WriteContext
 from drawstring.write.create import create_table
+from drawstring.write.group_writers import write_bucket
 from drawstring.write.key_generator import (
     KeyGenerator,
     check_partition_path,
@@ -27,7 +28,7 @@ from drawstring.write.key_generator import (
     partition_paths,
     record_keys,
 )
-from drawstring.write.merge_group import DELETED, MergeRules, write_bucket
+from drawstring.write.merge_group import DELETED, MergeRules
 from drawstring.write.table_facts import load_state, visible_slices
 from drawstring.write.transaction import Committed, Transaction
 
@@ -74,12 +75,12 @@ def upsert(storage, rows, rules=BY_TIME, *, deleted=False, schema=SCHEMA):
     table = incoming(rows, schema, deleted)
     path = table.column("_hoodie_partition_path")[0].as_py()
     slices = visible_slices(transaction.state, [path])
-    base = slices[0].base_file if slices else None
-    group = slices[0].group if slices else FileGroupId(path, "f-0")
-    stat = write_bucket(context_of(transaction, schema), TaskContext(0), Bucket(0, group, base), table, rules)
-    stats = (stat,) if stat else ()
+    bucket = Bucket(0, FileGroupId(path, "f-0"))
+    if slices:
+        bucket = Bucket(0, slices[0].group, slices[0], Way.REWRITE)
+    stats = tuple(write_bucket(context_of(transaction, schema), TaskContext(0), bucket, table, rules))
     assert isinstance(transaction.commit(CommitMetadata("UPSERT", stats, extra={"schema": AVRO})), Committed)
-    return stat
+    return stats[0] if stats else None
 
 
 def rows_of(storage, *columns) -> list[tuple]:

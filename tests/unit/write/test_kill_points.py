@@ -15,6 +15,7 @@ from drawstring.errors import CommitOutcomeUnknown, DrawstringError
 from drawstring.storage import LocalStorage
 from drawstring.write.table_facts import load_state
 from tests.small_writes import (
+    SCHEMA,
     HookedStorage,
     files_of,
     hooked,
@@ -25,6 +26,8 @@ from tests.small_writes import (
     rows_of_hudi_rs,
     write,
 )
+from tests.support.hand_table import HandTable
+from tests.support.metadata_check import assert_metadata_table_equals_table
 
 OLD = [("1", "oslo", 1, "a"), ("2", "oslo", 1, "b"), ("3", "rome", 1, "c")]
 NEW = [("1", "oslo", 2, "A"), ("4", "oslo", 2, "D")]
@@ -50,11 +53,26 @@ def act(storage: HookedStorage, kind: str) -> None:
         write(storage, NEW, kind)
 
 
+KINDS = [
+    *(("COPY_ON_WRITE", kind) for kind in RESULTS),
+    # What the other kinds do is the same for both types.
+    *(("MERGE_ON_READ", kind) for kind in ("upsert", "delete", "insert_overwrite")),
+]
+
+
 @pytest.fixture(scope="module")
-def template(tmp_path_factory):
-    path = tmp_path_factory.mktemp("template") / "table"
-    new_table(path, OLD)
-    return path
+def templates(tmp_path_factory):
+    found = {name: tmp_path_factory.mktemp(name) / "table" for name in ("COPY_ON_WRITE", "MERGE_ON_READ")}
+    new_table(found["COPY_ON_WRITE"], OLD)
+    older = [(key, city, 0, "older") for key, city, _, _ in OLD]
+    merged = new_table(found["MERGE_ON_READ"], older, options={"hoodie.table.type": "MERGE_ON_READ"})
+    write(merged, OLD)
+    return found
+
+
+@pytest.fixture
+def template(templates, request):
+    return templates[getattr(request, "param", "COPY_ON_WRITE")]
 
 
 def every_point(template, tmp_path, kind, strike):
@@ -63,6 +81,7 @@ def every_point(template, tmp_path, kind, strike):
         path = tmp_path / str(point) / "table"
         shutil.copytree(template, path)
         storage = hooked(str(path))
+        storage.with_siblings = True
         hit = strike(storage, point)
         yield point, path, hit
         shutil.rmtree(path.parent)
@@ -83,10 +102,14 @@ def assert_whole(path, kind, point, *, acknowledged):
     assert before == old or found == sorted([*new, AFTER]), point
     assert not load_state(LocalStorage(str(path))).timeline.pending, point
     assert leftovers(path) == set(), point
+    assert os.listdir(path.parent) == [path.name], point
     named = _named_files(path)
-    assert {name for name in files_of(path) if name.endswith(".parquet")} == named, point
+    data = {name for name in files_of(path) if not name.startswith(".hoodie/")}
+    assert {name for name in data if name.endswith(".parquet") or ".log." in name} == named, point
     if point % 5 == 0:
         assert rows_of_hudi_rs(path) == found, point
+    if (path / ".hoodie" / "metadata").exists():
+        assert_metadata_table_equals_table(LocalStorage(str(path)))
 
 
 def _named_files(path):
@@ -116,21 +139,35 @@ def kill_everywhere(template, tmp_path, kind, after):
     for point, path, hit in every_point(template, tmp_path, kind, kill_at(kind, after=after)):
         assert_whole(path, kind, point, acknowledged=not hit)
         points += hit
-    # The new table of an overwrite is made beside the old one: lock, slot, exchange and release touch the old one.
-    assert points >= (4 if kind == "overwrite" else 9)
+    assert points >= (20 if kind == "overwrite" else 9)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("kind", RESULTS)
+@pytest.mark.parametrize(("template", "kind"), KINDS, indirect=["template"])
 def test_process_killed_at_any_operation_leaves_the_old_or_the_new_state_whole(
     template, tmp_path, kind, after
 ):
     kill_everywhere(template, tmp_path, kind, after)
 
 
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory):
+    """The same table with a metadata table, record index and all."""
+    path = tmp_path_factory.mktemp("indexed") / "table"
+    HandTable(new_table(path, OLD), SCHEMA).initialise("record_index", "bloom_filters")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["upsert", "insert_overwrite"])
+def test_process_killed_at_any_operation_leaves_the_metadata_table_equal_to_the_table(
+    indexed, tmp_path, kind
+):
+    kill_everywhere(indexed, tmp_path, kind, after=True)
+
+
 @pytest.mark.torture
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("kind", RESULTS)
+@pytest.mark.parametrize(("template", "kind"), KINDS, indirect=["template"])
 def test_process_killed_at_any_operation_twenty_times(template, tmp_path, kind, after):
     for number in range(20):
         kill_everywhere(template, tmp_path / str(number), kind, after)
@@ -160,8 +197,12 @@ def fail_at(kind, code, outcomes):
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"),
-    [*((kind, "full") for kind in RESULTS), *(("upsert", name) for name in list(ERRORS)[1:])],
+    ("template", "kind", "name"),
+    [
+        *((*found, "full") for found in KINDS),
+        *(("COPY_ON_WRITE", "upsert", name) for name in list(ERRORS)[1:]),
+    ],
+    indirect=["template"],
 )
 def test_storage_that_fails_at_any_operation_gives_an_error_or_a_commit_and_a_second_try_works(
     template, tmp_path, kind, name

@@ -186,14 +186,10 @@ def test_lock_of_a_dead_process_is_taken_over_but_a_foreign_one_is_not(table):
 @pytest.mark.parametrize(
     ("change", "condition"),
     [
-        ({"hoodie.table.metadata.partitions": "files"}, "WRITE_WITH_METADATA_TABLE"),
-        ({"hoodie.table.metadata.partitions.inflight": "column_stats"}, "WRITE_WITH_METADATA_TABLE"),
-        ({"hoodie.table.version": "8"}, "WRITE_TABLE_VERSION"),
-        ({"hoodie.table.type": "MERGE_ON_READ"}, "WRITE_MERGE_ON_READ"),
+        ({"hoodie.table.version": "6"}, "WRITE_TABLE_VERSION"),
         ({"hoodie.populate.meta.fields": "false"}, "WRITE_WITHOUT_META_FIELDS"),
         ({"hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA"}, "WRITE_KEY_GENERATOR"),
-        ({"hoodie.table.cdc.enabled": "true"}, "WRITE_CHANGE_CAPTURE"),
-        ({"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}, "WRITE_MERGER"),
+        ({"hoodie.record.merge.mode": "CUSTOM"}, "WRITE_MERGER"),
     ],
 )
 def test_table_that_a_write_would_spoil_is_refused_by_name(table, change, condition):

@@ -24,11 +24,12 @@ from drawstring.model.commit_metadata import CommitMetadata, WriteStat
 from drawstring.model.instant import Action
 from drawstring.planning.table_state import TableState
 from drawstring.storage import LocalStorage
-from drawstring.write import slots
+from drawstring.write import heartbeat, slots
+from drawstring.write.clock import system_clock
 from drawstring.write.commit_encoding import encode_commit
 from drawstring.write.heartbeat import DIRECTORY as HEARTBEATS
 from drawstring.write.locks import LOCK, Owner
-from drawstring.write.rollback import inflight_name, rollback_dead
+from drawstring.write.rollback import inflight_name, rollback_dead, rollback_pending
 from drawstring.write.staging import staged_path
 from drawstring.write.table_facts import load_state
 from drawstring.write.transaction import Committed, Conflicted, Transaction
@@ -594,3 +595,76 @@ def test_files_that_killed_writers_left_without_a_name_are_swept_once_they_are_o
         f"{f}/.{'b' * 32}.tmp" for f in folders
     }
     assert_read(path, [*FIRST, *NEW])
+
+
+def test_inflight_file_that_a_rolled_back_writer_made_before_it_died_is_swept(table, path):
+    late = hooked(str(path))
+
+    def roll_back(number, operation, name):
+        if name.endswith(".inflight"):
+            late.before = lambda *_: None
+            drawstring.open_table(str(path)).rollback(name.rpartition("/")[2].partition(".")[0])
+
+    def kill(number, operation, name):
+        if name.endswith(".inflight"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    late.before, late.after = roll_back, kill
+    # Nothing keeps the rollback out: the writer has slept, and its lock was taken away.
+    options = ConcurrencyOptions(
+        lock_settings={"hoodie.write.lock.filesystem.path": str(path.parent / "lock")}
+    )
+    begin = lambda: Transaction.begin(late, operation="INSERT", options=options)  # noqa: E731
+    assert in_child(begin) == -signal.SIGKILL
+    assert [i.action for i in load_state(table).timeline.pending] == [Action.COMMIT]
+    write(table, NEW)
+    assert not load_state(table).timeline.pending
+    assert leftovers(path) == set()
+    assert_read(path, [*FIRST, *NEW])
+
+
+def test_rollback_that_died_is_finished_though_its_target_is_gone_by_itself(table, path):
+    slow = Transaction.begin(table, operation="INSERT")
+    repairing = hooked(str(path))
+
+    def kill(number, operation, name):
+        if name.endswith(".rollback.requested"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    repairing.after = kill
+    target = slow.requested_time
+    assert in_child(lambda: rollback_pending(repairing, target)) == -signal.SIGKILL
+    slow.abort()
+    assert [i.action for i in load_state(table).timeline.pending] == [Action.ROLLBACK]
+    write(table, NEW)
+    assert not load_state(table).timeline.pending
+    assert_read(path, [*FIRST, *NEW])
+
+
+def test_heartbeat_of_a_writer_that_announced_itself_and_died_meanwhile_stays(table):
+    seen = load_state(table).timeline.pending
+    dead = Transaction.begin(table, operation="INSERT")
+    dead._heartbeat._halt()
+    dead_heartbeat(table, dead.requested_time)
+    heartbeat.sweep(table, [dead.requested_time], seen, ConcurrencyOptions(), clock=system_clock)
+    assert rollback_dead(table) == [dead.requested_time]
+
+
+@pytest.mark.parametrize(("other", "tries"), [("rome", 1), ("oslo", 2)])
+def test_writer_whose_slot_was_taken_validates_again_with_the_files_that_it_has(table, path, other, tries):
+    """Only what conflicts is written anew: rows that Spark streamed into files are not there a second time."""
+    storage, done = hooked(str(path)), []
+
+    def overtake(number, operation, name):
+        if operation == "create" and name.startswith(slots.DIRECTORY) and not done:
+            os.unlink(path / LOCK)
+            key = {"rome": "2", "oslo": "1"}[other]
+            done.append(write(LocalStorage(str(path)), [(key, other, 5, "other")]))
+
+    storage.before = overtake
+    result = write(storage, [("1", "oslo", 9, "mine")])
+    assert done
+    assert result.tries == tries
+    assert not load_state(table).timeline.pending
+    theirs = ("2", "rome", 5, "other") if other == "rome" else FIRST[1]
+    assert_read(path, [("1", "oslo", 9, "mine"), theirs])

@@ -28,7 +28,7 @@ def test_defaults_are_those_of_hudi_but_for_the_codec():
         ("hoodie.parquet.max.file.size", "120MB"),
         ("hoodie.bulkinsert.sort.mode", "RANDOM"),
         ("hoodie.record.merge.mode", "NEWEST"),
-        ("hoodie.index.type", "BUCKET"),
+        ("hoodie.index.type", "BTREE"),
         ("hoodie.datasource.write.hive_style_partitioning", "yes"),
         ("hoodie.datasource.write.drop.partition.columns", "true"),
         ("hoodie.populate.meta.fields", "false"),

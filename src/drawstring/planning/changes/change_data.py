@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from drawstring.errors import CorruptTable
-from drawstring.formats.avro import block_schema, decode_blocks
-from drawstring.formats.log_blocks import BlockType, LogBlock, scan_log_file
-from drawstring.model.commit_metadata import CommitMetadata, WriteStat
-from drawstring.model.file_group import FileGroupId
+from drawstring.model.commit_metadata import WriteStat
+from drawstring.model.file_group import FileGroupId, FileSlice
+from drawstring.model.file_names import parse_base_file, parse_log_file
 from drawstring.model.instant import Instant
-from drawstring.planning.changes.changelog import Changelog, touched_groups
+from drawstring.model.read_task import ChangeSpec, ImageSpec, ReadTask
+from drawstring.planning.changes.changelog import Changelog
+from drawstring.planning.changes.groups import touched_groups
+from drawstring.planning.scan import Scan
 from drawstring.planning.snapshot import ReadFunction
 from drawstring.planning.table_state import TableState
-from drawstring.schema.json_text import AVRO, PLAIN, json_rows
-from drawstring.schema.meta_columns import RECORD_KEY
+from drawstring.schema.change_images import BEFORE_ONLY, BOTH
+from drawstring.schema.change_images import CHANGE_DATA as SCHEMA
 from drawstring.schema.row_kinds import ROW_KIND
-
-BOTH, BEFORE_ONLY, KEYS_ONLY = "DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY"
-SCHEMA = pa.schema([(name, pa.string()) for name in ("op", "ts_ms", "before", "after")])
 
 
 @dataclass(frozen=True)
@@ -34,17 +32,37 @@ class ChangeData:
     2. Images that change files hold come as they are, without meta columns; an absent one is the text `null`. Images
        taken from data files have the meta columns, and an absent one is null.
     3. Table services change nothing. A replaced file group is deleted row by row.
+
+    A scan of it reads every file group of every commit, in any order. Invariant: nothing is pushed down; no column of
+    it is one of the table's.
     """
 
     state: TableState
     read: ReadFunction
     begin: str
     end: str | None = None
+    schema_at: str | None = None
+    skips_cleaned: bool = False
+    """As in `Changelog`."""
 
     @property
     def schema(self) -> pa.Schema:
         """Four columns of text."""
         return SCHEMA
+
+    def scan(self) -> Scan:
+        """Start a scan of everything, to be refined."""
+        return Scan(self)
+
+    @property
+    def reads_newest(self) -> bool:
+        """Changes are read from slices of the past."""
+        return False
+
+    @property
+    def snapshot_id(self) -> str:
+        """Names what is seen."""
+        return f"{self.state.timeline.fingerprint}:cdc:{self.begin}..{self.end or ''}"
 
     def to_arrow(self) -> pa.Table:
         """Read everything into one table."""
@@ -52,116 +70,87 @@ class ChangeData:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read, one file group of one commit at a time."""
+        for task in self._ordered:
+            yield from self.read(
+                task, storage=self.state.storage, table_schema=SCHEMA, columns=SCHEMA.names, predicate=None
+            )
+
+    def partitions(self) -> Sequence[str]:
+        """Partitions that the commits touched."""
+        return sorted(self._by_partition)
+
+    def slices(self, partition: str) -> list[FileSlice]:
+        """The slice that stands for each file group."""
+        return [task.slice for task in self.tasks(partition)]
+
+    def tasks(self, partition: str) -> list[ReadTask]:
+        """The file groups of one partition, commit by commit."""
+        return self._by_partition.get(partition, [])
+
+    @cached_property
+    def _by_partition(self) -> dict[str, list[ReadTask]]:
+        found: dict[str, list[ReadTask]] = defaultdict(list)
+        for task in self._ordered:
+            found[task.slice.group.partition_path].append(task)
+        return dict(found)
+
+    @cached_property
+    def _ordered(self) -> list[ReadTask]:
+        found = []
         for instant, metadata in self._changelog.writes:
-            files = _change_files(metadata)
+            stats = {FileGroupId(stat.partition_path, stat.file_id): stat for stat in metadata.stats}
             for group in touched_groups(metadata):
-                found = self._group(group, instant, files.get(group, ()))
-                yield from found.cast(SCHEMA).to_batches()
+                task = self._changelog.or_skipped(
+                    lambda of=group, at=instant, said=stats: self._task(of, at, said.get(of))  # type: ignore[misc]
+                )
+                found += [task] if task is not None else []
+        return found
+
+    @property
+    def cleaned(self) -> list[str]:
+        """Files that were gone when tasks were made."""
+        return self._changelog.cleaned
 
     @cached_property
     def _changelog(self) -> Changelog:
-        return Changelog(self.state, self.read, self.begin, self.end)
+        return Changelog(
+            self.state,
+            self.read,
+            self.begin,
+            self.end,
+            schema_at=self.schema_at,
+            skips_cleaned=self.skips_cleaned,
+        )
 
     @cached_property
     def _mode(self) -> str:
         return self.state.config.properties.get("hoodie.table.cdc.supplemental.logging.mode", BOTH).upper()
 
-    def _group(self, group: FileGroupId, instant: Instant, files: Sequence[str]) -> pa.Table:
-        if not files or self._mode == KEYS_ONLY:
-            return self._computed(group, instant)
-        if self._mode == BOTH:
-            return self._logged(files, instant)
-        return self._logged_before(group, instant, files)
+    @cached_property
+    def _row_schema(self) -> bytes:
+        shown = pa.schema([field for field in self._changelog.schema if field.name != ROW_KIND])
+        return bytes(shown.serialize().to_pybytes())
 
-    def _computed(self, group: FileGroupId, instant: Instant) -> pa.Table:
-        """Images taken from the data files."""
-        columns = self._changelog.schema.names
-        taken, added = map(_keyed, self._changelog.group_changes(group, instant, columns))
-        old, new = taken.column("key").combine_chunks(), added.column("key").combine_chunks()
-        gone = taken.filter(pc.invert(pc.is_in(old, value_set=new)))
-        before = taken.column("image").take(pc.index_in(new, value_set=old))
-        kinds = pc.if_else(before.is_valid(), "u", "i")
-        parts = [
-            _rows(kinds, instant, before, added.column("image")),
-            _rows(pa.repeat("d", gone.num_rows), instant, gone.column("image"), None),
-        ]
-        return pa.concat_tables(parts)
-
-    def _logged(self, files: Sequence[str], instant: Instant) -> pa.Table:
-        """Both images from the change files."""
-        records = self._records(files)
-        before, after = (_images(records, name).fill_null("null") for name in ("before", "after"))
-        return _rows(records.column("op"), instant, before, after)
-
-    def _logged_before(self, group: FileGroupId, instant: Instant, files: Sequence[str]) -> pa.Table:
-        """The image before from the change files, the one after from the new data file."""
-        records = self._records(files)
-        rows = _keyed(self._changelog.rows_after(group, instant, self._columns))
-        keys = rows.column("key").combine_chunks()
-        found = pc.index_in(records.column("record_key").combine_chunks(), value_set=keys)
-        deleted = pc.equal(records.column("op").combine_chunks(), "d")
-        after = rows.column("image").take(pc.if_else(deleted, pa.scalar(None, pa.int32()), found))
-        return _rows(records.column("op"), instant, _images(records, "before").fill_null("null"), after)
-
-    @property
-    def _columns(self) -> list[str]:
-        return [name for name in self._changelog.schema.names if name != ROW_KIND]
-
-    def _records(self, files: Sequence[str]) -> pa.Table:
-        """The records of change files; all of one commit have one schema."""
-        blocks = [block for path in sorted(files) for block in self._blocks(path)]
-        tables = [
-            pa.Table.from_batches(
-                decode_blocks(block.schema_json or "", [block.content()]),
-                schema=block_schema(block.schema_json),
-            )
-            for block in blocks
-        ]
-        return pa.concat_tables(tables).combine_chunks()
-
-    def _blocks(self, path: str) -> list[LogBlock]:
-        try:
-            scan = scan_log_file(self.state.storage, path)
-        except FileNotFoundError as error:
-            raise _unreadable(path, "it is missing") from error
-        if scan.corrupt_regions:
-            raise _unreadable(path, scan.corrupt_regions[0].reason)
-        return [block for block in scan.blocks if block.type is BlockType.CDC_DATA]
+    def _task(self, group: FileGroupId, instant: Instant, stat: WriteStat | None) -> ReadTask | None:
+        files = stat.cdc_files if stat is not None else ()
+        images = ImageSpec(self._mode, instant.requested_time, files, self._row_schema)
+        if stat is not None and files and self._mode == BOTH:
+            # The change files say everything: data files may have been cleaned.
+            return ReadTask(_slice_of(group, stat), change=ChangeSpec(images=images))
+        if files and self._mode == BEFORE_ONLY:
+            after = self._changelog.after(group, instant)
+            return after and ReadTask(after.slice, change=ChangeSpec(after=(after,), images=images))
+        task = self._changelog.comparison(group, instant)
+        change = task.change if task is not None else None
+        if task is None or change is None:
+            return None
+        return ReadTask(task.slice, change=replace(change, images=images))
 
 
-def _change_files(metadata: CommitMetadata) -> dict[FileGroupId, tuple[str, ...]]:
-    def key(stat: WriteStat) -> FileGroupId:
-        return FileGroupId(stat.partition_path, stat.file_id)
-
-    return {key(stat): stat.cdc_files for stat in metadata.stats if stat.cdc_files}
-
-
-def _keyed(rows: pa.Table) -> pa.Table:
-    """Rows as their key and their image."""
-    shown = rows.drop_columns([ROW_KIND]) if ROW_KIND in rows.column_names else rows
-    image = json_rows(
-        pa.StructArray.from_arrays(
-            [column.combine_chunks() for column in shown.columns], fields=list(shown.schema)
-        ),
-        PLAIN,
-    )
-    return pa.table({"key": rows.column(RECORD_KEY).combine_chunks(), "image": image})
-
-
-def _images(records: pa.Table, name: str) -> pa.Array:
-    return json_rows(records.column(name).combine_chunks(), AVRO)
-
-
-def _rows(op: pa.Array, instant: Instant, before: pa.Array, after: pa.Array | None) -> pa.Table:
-    count = len(op)
-    times = pa.repeat(instant.requested_time, count)
-    after = pa.nulls(count, pa.string()) if after is None else after
-    return pa.table([op, times, before, after], schema=SCHEMA)
-
-
-def _unreadable(path: str, reason: str) -> CorruptTable:
-    return CorruptTable(
-        f"Cannot read the change file {path}: {reason}. Restore it from a copy; the table itself does not need it.",
-        condition="CHANGE_FILE_UNREADABLE",
-        path=path,
-    )
+def _slice_of(group: FileGroupId, stat: WriteStat) -> FileSlice:
+    """The slice that a commit wrote, by what it says alone."""
+    if stat.name.startswith("."):
+        log = parse_log_file(group.partition_path, stat.name, stat.file_size)
+        return FileSlice(group, log.instant if log else "", None, (log,) if log else ())
+    base = parse_base_file(group.partition_path, stat.name, stat.file_size)
+    return FileSlice(group, base.instant if base else "", base)

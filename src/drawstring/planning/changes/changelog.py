@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -15,17 +15,14 @@ from drawstring.model.commit_metadata import SERVICE_OPERATIONS, CommitMetadata
 from drawstring.model.file_group import FileGroupId, FileSlice
 from drawstring.model.instant import Instant
 from drawstring.model.read_task import ChangeSpec, ReadTask
-from drawstring.planning.changes.net import net_changes
+from drawstring.planning.changes.groups import net_groups, touched_groups
 from drawstring.planning.changes.past import PastSlices
 from drawstring.planning.incremental import writes_in_range
 from drawstring.planning.scan import Scan
 from drawstring.planning.snapshot import ReadFunction
 from drawstring.planning.table_schemas import TableSchemas
 from drawstring.planning.table_state import TableState
-from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from drawstring.schema.row_kinds import BEFORE, DELETE, ROW_KIND
-
-_IDENTITY = (PARTITION_PATH, RECORD_KEY)
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,8 @@ class Changelog:
        before what it put there.
     3. Only file groups that the commits touched are read, as they were before and after. Table services change
        nothing. A replaced file group is deleted row by row.
-    4. With `net`, each row appears with its outcome over the whole range only.
+    4. With `net`, each row appears with its outcome over the whole range only: as it was before and is after, where
+       that is another version. Rows that log compaction gave other commit times are among them.
 
     A scan of it reads every step, in any order. Invariant: `state` does not skip files by statistics, which tell of
     rows after a commit only.
@@ -49,6 +47,10 @@ class Changelog:
     begin: str
     end: str | None = None
     net: bool = False
+    schema_at: str | None = None
+    """The instant whose schema rows have, where it is not the newest one."""
+    skips_cleaned: bool = False
+    """Whether file groups whose files are gone are left out and counted, instead of being an error."""
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -65,14 +67,10 @@ class Changelog:
         return pa.Table.from_batches(batches, schema=self._requested(columns))
 
     def to_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Read, one commit at a time; net changes are known at the end only."""
+        """Read, one commit at a time; net changes one file group at a time."""
         requested = self._requested(columns)
-        needed = list(dict.fromkeys([*requested.names, *_IDENTITY, ROW_KIND]))
-        tables = self._steps(needed)
-        if self.net:
-            found = list(tables)
-            tables = iter([net_changes(pa.concat_tables(found), _IDENTITY)] if found else [])
-        for table in tables:
+        needed = list(dict.fromkeys([*requested.names, ROW_KIND]))
+        for table in self._outcomes(needed) if self.net else self._steps(needed):
             yield from table.select(requested.names).cast(requested).to_batches()
 
     def _requested(self, columns: Sequence[str] | None) -> pa.Schema:
@@ -99,7 +97,8 @@ class Changelog:
     @property
     def snapshot_id(self) -> str:
         """Names what is seen."""
-        return f"{self.state.timeline.fingerprint}:changes:{self.begin}..{self.end or ''}"
+        kind = "net" if self.net else "changes"
+        return f"{self.state.timeline.fingerprint}:{kind}:{self.begin}..{self.end or ''}"
 
     def partitions(self) -> Sequence[str]:
         """Partitions that the commits touched."""
@@ -116,12 +115,52 @@ class Changelog:
     @cached_property
     def _tasks(self) -> dict[str, list[ReadTask]]:
         found: dict[str, list[ReadTask]] = defaultdict(list)
+        for task in self._net_tasks() if self.net else self._step_tasks():
+            found[task.slice.group.partition_path].append(task)
+        return dict(found)
+
+    def _step_tasks(self) -> Iterator[ReadTask]:
+        """Each file group before and after each commit."""
         for instant, metadata in self.writes:
             for group in touched_groups(metadata):
-                task = self._task(group, instant)
+                task = self.or_skipped(lambda at=instant, of=group: self.comparison(of, at))  # type: ignore[misc]
                 if task is not None:
-                    found[group.partition_path].append(task)
-        return dict(found)
+                    yield task
+
+    def or_skipped(self, made: Callable[[], ReadTask | None]) -> ReadTask | None:
+        """A task, or nothing, and counted, where its files were cleaned and that may be."""
+        try:
+            return made()
+        except InvalidInput as error:
+            if not self.skips_cleaned or error.condition != "CHANGES_WERE_CLEANED":
+                raise
+            self.cleaned.append(error.fields["path"])
+            return None
+
+    @cached_property
+    def cleaned(self) -> list[str]:
+        """Files that were gone when tasks were made."""
+        return []
+
+    def _net_tasks(self) -> Iterator[ReadTask]:
+        """The file groups before and after the whole range, those together among which rows may have moved."""
+        if not self.writes:
+            return
+        begin, end = self.begin, _time(self.writes[-1][0])
+        for groups in net_groups(writes_in_range(self.state, self.begin, self.end), self.writes):
+            task = self.or_skipped(lambda of=groups: self._net_task(of, begin, end))  # type: ignore[misc]
+            if task is not None:
+                yield task
+
+    def _net_task(self, groups: Sequence[FileGroupId], begin: str, end: str) -> ReadTask | None:
+        before = [self._past.task(group, until=begin, inclusive=True) for group in groups]
+        after = [self._past.task(group, until=end, inclusive=True) for group in groups]
+        return _comparison(before, after)
+
+    def _outcomes(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        for partition in self.partitions():
+            for task in self.tasks(partition):
+                yield self._rows(task, columns)
 
     def _steps(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         for instant, metadata in self.writes:
@@ -138,7 +177,7 @@ class Changelog:
 
     @cached_property
     def _schemas(self) -> TableSchemas:
-        return TableSchemas(self.state, None)
+        return TableSchemas(self.state, self.schema_at)
 
     @cached_property
     def _past(self) -> PastSlices:
@@ -153,23 +192,19 @@ class Changelog:
         self, group: FileGroupId, instant: Instant, columns: Sequence[str]
     ) -> tuple[pa.Table, pa.Table]:
         """What a commit took back of one group, and what it put there; `_rowkind` is among the columns."""
-        rows = self._rows(self._task(group, instant), columns)
+        rows = self._rows(self.comparison(group, instant), columns)
         taken = pc.is_in(rows.column(ROW_KIND), value_set=pa.array([BEFORE, DELETE]))
         return rows.filter(taken), rows.filter(pc.invert(taken))
 
-    def _task(self, group: FileGroupId, instant: Instant) -> ReadTask | None:
+    def comparison(self, group: FileGroupId, instant: Instant) -> ReadTask | None:
         """The comparison of a group before and after a commit; None where it has rows on neither side."""
         before = self._past.task(group, until=_time(instant), inclusive=False)
-        after = self._past.task(group, until=_time(instant), inclusive=True)
-        newer = after or before
-        if newer is None:
-            return None
-        commit = frozenset({instant.requested_time})
-        return ReadTask(newer.slice, keep_commit_times=commit, change=ChangeSpec(before, after))
+        task = _comparison([before], [self.after(group, instant)])
+        return task and replace(task, keep_commit_times=frozenset({instant.requested_time}))
 
-    def rows_after(self, group: FileGroupId, instant: Instant, columns: Sequence[str]) -> pa.Table:
-        """The rows of a group as a commit left them."""
-        return self._rows(self._past.task(group, until=_time(instant), inclusive=True), columns)
+    def after(self, group: FileGroupId, instant: Instant) -> ReadTask | None:
+        """Reads a group as a commit left it."""
+        return self._past.task(group, until=_time(instant), inclusive=True)
 
     def _rows(self, task: ReadTask | None, columns: Sequence[str]) -> pa.Table:
         schema = pa.schema([self.schema.field(name) for name in columns])
@@ -185,11 +220,11 @@ class Changelog:
         return pa.Table.from_batches(batches, schema=schema)
 
 
-def touched_groups(metadata: CommitMetadata) -> list[FileGroupId]:
-    """The file groups that a commit wrote to or replaced, in a fixed order."""
-    written = {FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.stats}
-    replaced = {FileGroupId(partition, i) for partition, ids in metadata.replaced.items() for i in ids}
-    return sorted(written | replaced, key=lambda group: (group.partition_path, group.file_id))
+def _comparison(before: Sequence[ReadTask | None], after: Sequence[ReadTask | None]) -> ReadTask | None:
+    old = tuple(task for task in before if task is not None)
+    new = tuple(task for task in after if task is not None)
+    shown = next(iter((*new, *old)), None)
+    return shown and ReadTask(shown.slice, change=ChangeSpec(old, new))
 
 
 def _time(instant: Instant) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from drawstring.model.file_group import FileGroupId, FileSlice
 from drawstring.model.read_task import ReadTask
+from drawstring.planning.changes.change_data import ChangeData
+from drawstring.planning.changes.changelog import Changelog
 from drawstring.planning.incremental import IncrementalRead
 from drawstring.planning.scan import Scan
 from drawstring.planning.snapshot import ReadFunction, Snapshot, TaskFacts
@@ -19,10 +21,11 @@ from drawstring.planning.table_state import TableState
 
 @dataclass(frozen=True)
 class SnapshotRead:
-    """A snapshot of the past whose rows get the schema of the stream."""
+    """A snapshot of the past whose rows get the schema of the stream; `shown` makes its tasks what the stream is of."""
 
     snapshot: Snapshot
     schemas: TableSchemas
+    shown: Callable[[ReadTask], ReadTask] = lambda task: task
 
     @property
     def snapshot_id(self) -> str:
@@ -39,7 +42,7 @@ class SnapshotRead:
 
     def tasks(self, partition: str) -> Sequence[ReadTask]:
         """The tasks that read them."""
-        return [self._facts.task(found) for found in self.slices(partition)]
+        return [self.shown(self._facts.task(found)) for found in self.slices(partition)]
 
     @cached_property
     def _facts(self) -> TaskFacts:
@@ -50,7 +53,7 @@ class SnapshotRead:
 class Part:
     """A range of commits, or a snapshot; with `groups` only these file groups of it."""
 
-    source: IncrementalRead | SnapshotRead
+    source: IncrementalRead | Changelog | ChangeData | SnapshotRead
     groups: frozenset[FileGroupId] | None = None
 
     def partitions(self) -> Iterable[str]:
@@ -84,16 +87,12 @@ class StreamBatch:
     state: TableState
     read: ReadFunction
     parts: tuple[Part, ...]
-    schema_at: str | None = None
+    schema: pa.Schema
+    """That which the query began with."""
 
     def scan(self) -> Scan:
         """Start a scan of all columns and rows, to be refined."""
         return Scan(self)
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        """The schema that the query began with."""
-        return TableSchemas(self.state, self.schema_at).table_schema
 
     @property
     def reads_newest(self) -> bool:
@@ -108,8 +107,7 @@ class StreamBatch:
     @property
     def lost_files(self) -> int:
         """How many files that the batch should read are gone."""
-        ranges = (part.source for part in self.parts if isinstance(part.source, IncrementalRead))
-        return sum(len(found.gone_files) for found in ranges)
+        return sum(_lost(part) for part in self.parts)
 
     def partitions(self) -> Iterable[str]:
         """Partitions that may hold rows."""
@@ -122,3 +120,13 @@ class StreamBatch:
     def tasks(self, partition: str) -> Sequence[ReadTask]:
         """The tasks that read them."""
         return [task for part in self.parts for task in part.tasks(partition)]
+
+
+def _lost(part: Part) -> int:
+    if isinstance(part.source, IncrementalRead):
+        return len(part.source.gone_files)
+    if isinstance(part.source, SnapshotRead):
+        return 0
+    for partition in part.source.partitions():
+        part.source.tasks(partition)
+    return len(part.source.cleaned)

@@ -6,6 +6,7 @@ import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 import pyarrow as pa
 
@@ -24,7 +25,7 @@ from drawstring.errors import IncompatibleSchema, InvalidInput
 from drawstring.model.commit_metadata import SERVICE_OPERATIONS, CommitMetadata, WriteStat
 from drawstring.model.file_group import FileGroupId, FileSlice
 from drawstring.model.instant import WRITE_ACTIONS, Action, Instant
-from drawstring.planning.incremental import IncrementalRead, writes_in_range
+from drawstring.planning.incremental import writes_in_range
 from drawstring.planning.snapshot import ReadFunction, Snapshot
 from drawstring.planning.streams.admission import (
     Amount,
@@ -36,6 +37,7 @@ from drawstring.planning.streams.admission import (
     waits,
 )
 from drawstring.planning.streams.batch import Part, SnapshotRead, StreamBatch
+from drawstring.planning.streams.content import StreamContent
 from drawstring.planning.streams.offsets import BEFORE_ALL, StreamOffset
 from drawstring.planning.table_schemas import TableSchemas
 from drawstring.planning.table_state import TableState
@@ -62,8 +64,9 @@ class TableStream:
     1. Commits come in the order of their completion times, in version 6 of their instant times; there a write that is
        still pending holds back what was begun after it, which would otherwise be passed over.
     2. A batch returns the rows that its commits wrote, in their newest version among these commits: the incremental
-       read of the range. A commit that is larger than a limit is divided by file groups.
-    3. Table services, rollbacks and deleted partitions yield no rows.
+       read of the range; or, where the read options say so, what they changed. A commit that is larger than a limit
+       is divided by file groups.
+    3. Table services and rollbacks yield no rows; deleted partitions do in streams of changes.
     4. `schema` is that of the table when the query began, and of all batches; `schema_at` the newest write then.
     """
 
@@ -89,6 +92,13 @@ class TableStream:
         writes = state.timeline.completed_writes
         schema = TableSchemas(state, None).table_schema
         return cls(pin, read, options, read_options, schema, writes[-1].requested_time if writes else None)
+
+    @cached_property
+    def content(self) -> StreamContent:
+        """What batches hold."""
+        return StreamContent(
+            self.read_options, self.schema, self.schema_at, skips_lost=not self.options.fail_on_data_loss
+        )
 
     def initial_offset(self) -> StreamOffset:
         """Where a query without a checkpoint begins."""
@@ -148,7 +158,8 @@ class TableStream:
             return self._batch_of_snapshot(state, start, end)
         commits = self._commits(state, start)
         self._check_known(state, start, commits)
-        batch = StreamBatch(state, self.read, tuple(self._parts(state, commits, start, end)), self.schema_at)
+        parts = tuple(self._parts(state, commits, start, end))
+        batch = StreamBatch(state, self.read, parts, self.content.schema)
         self._check_present(batch, commits, start)
         return batch
 
@@ -182,7 +193,7 @@ class TableStream:
         """The commits after an offset, from the timeline alone."""
         held_back_from = _first_pending_write(state)
         found = [
-            _commit_of(instant, metadata)
+            _commit_of(instant, metadata, self.content)
             for instant, metadata in writes_in_range(state, start.time)
             if held_back_from is None or instant.requested_time < held_back_from
         ]
@@ -208,7 +219,8 @@ class TableStream:
         self, state: TableState, commit: StreamCommit, begin: str, first: int, last: int | None
     ) -> Part:
         groups = frozenset(group for group, _ in commit.groups[first:last])
-        return Part(self._range(state, begin, commit.time), groups)
+        found = self.content.range(state, self.read, begin, commit.time, whole=False)
+        return Part(found, groups)
 
     def _whole(self, state: TableState, commits: Sequence[StreamCommit], begin: str, end: str) -> list[Part]:
         """The range of whole commits; services before its first write have nothing of it to rewrite."""
@@ -216,11 +228,8 @@ class TableStream:
         first = next((index for index, commit in enumerate(inside) if commit.groups), None)
         if first is None:
             return []
-        return [Part(self._range(state, inside[first - 1].time if first else begin, end))]
-
-    def _range(self, state: TableState, begin: str, end: str) -> IncrementalRead:
-        options = replace(self.read_options, full_scan_fallback=not self.options.fail_on_data_loss)
-        return IncrementalRead(state, self.read, begin, end, options, self.schema_at)
+        after = inside[first - 1].time if first else begin
+        return [Part(self.content.range(state, self.read, after, end, whole=True))]
 
     def _next_of_snapshot(self, start: StreamOffset, limits: StreamLimits) -> StreamOffset:
         left = self._amounts_of_snapshot(start)[start.done :]
@@ -242,11 +251,12 @@ class TableStream:
         last = end.done if end.snapshot is not None else None
         groups = frozenset(found.group for found in self._slices_of_snapshot(start)[start.done : last])
         schemas = TableSchemas(state, self.schema_at)
-        parts = [Part(SnapshotRead(Snapshot(self.pin(start.snapshot), self.read), schemas), groups)]
+        shown = partial(self.content.of_snapshot, instant=start.snapshot or BEFORE_ALL)
+        parts = [Part(SnapshotRead(Snapshot(self.pin(start.snapshot), self.read), schemas, shown), groups)]
         if end.snapshot is None:
             after = StreamOffset(start.snapshot or BEFORE_ALL)
             parts += self._parts(state, self._commits(state, after), after, end)
-        return StreamBatch(state, self.read, tuple(parts), self.schema_at)
+        return StreamBatch(state, self.read, tuple(parts), self.content.schema)
 
     def _check_schema(self, state: TableState) -> None:
         if self.options.keep_schema:
@@ -291,7 +301,7 @@ class TableStream:
         try:
             _ = batch.lost_files
         except InvalidInput as error:
-            if error.condition != "RANGE_WAS_CLEANED":
+            if error.condition not in ("RANGE_WAS_CLEANED", "CHANGES_WERE_CLEANED"):
                 raise
             path = error.fields["path"]
             raise InvalidInput(
@@ -311,11 +321,11 @@ def _behind(commits: Sequence[StreamCommit]) -> str:
     return f"The query is {count} commits behind, the oldest of them of {commits[0].time}."
 
 
-def _commit_of(instant: Instant, metadata: CommitMetadata) -> StreamCommit:
+def _commit_of(instant: Instant, metadata: CommitMetadata, content: StreamContent) -> StreamCommit:
     time = instant.completion_time or instant.requested_time
     if metadata.operation in SERVICE_OPERATIONS:
         return StreamCommit(instant.requested_time, time)
-    amounts: dict[FileGroupId, Amount] = defaultdict(Amount)
+    amounts: dict[FileGroupId, Amount] = {group: Amount() for group in content.groups(metadata)}
     for stat in metadata.stats:
         group = FileGroupId(stat.partition_path, stat.file_id)
         amounts[group] = amounts[group] + Amount(1, stat.file_size, _rows_of(stat))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -16,6 +16,8 @@ from drawstring.predicates.ast import (
     And,
     Column,
     Comparison,
+    Contains,
+    EndsWith,
     In,
     IsNull,
     Literal,
@@ -26,6 +28,11 @@ from drawstring.predicates.ast import (
 )
 
 _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">=", "<=>"})
+_TEXT_TESTS: Mapping[str, Callable[[Column, str], Predicate]] = {
+    "starts_with": StartsWith,
+    "ends_with": EndsWith,
+    "contains": Contains,
+}
 _EPOCH = datetime(1970, 1, 1)
 
 
@@ -70,6 +77,6 @@ def _on_column(op: str, column: Column, node: Mapping[str, Any]) -> Predicate:
         return In(column, tuple(literal_from_wire(value) for value in node["values"]))
     if op == "is_null":
         return IsNull(column)
-    if op == "starts_with":
-        return StartsWith(column, literal_from_wire(node["value"]))
+    if op in _TEXT_TESTS:
+        return _TEXT_TESTS[op](column, literal_from_wire(node["value"]))
     raise BridgeError(f"The bridge sent a predicate {op!r} that is not part of the protocol.", predicate=op)

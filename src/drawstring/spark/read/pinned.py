@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -20,16 +20,22 @@ from drawstring.planning.scan_planner import ScanPlanner
 from drawstring.planning.scan_request import ScanRequest
 from drawstring.predicates.ast import Predicate, columns_of
 from drawstring.predicates.evaluate import Facts, facts_of_values, possible_outcomes
+from drawstring.schema.change_images import CHANGE_DATA
 from drawstring.spark import wire
+from drawstring.spark.read.grouping import Grouping, grouping_of, shown_buckets
 from drawstring.spark.read.projections import AS_IS, Projections
+from drawstring.spark.read.requests import value_to_wire
 from drawstring.spark.read.task_codec import context_to_wire, task_to_wire
 from drawstring.spark.types import spark_schema
+from drawstring.storage.settings import store_settings
 from drawstring.table import Table, open_table
 from drawstring.timeline.timeline import Timeline
 from drawstring.view.partitions import partition_values
 
 NATIVE, MERGE, ARROW = "native", "merge", "arrow"
 _SPARK_PREFIX = "spark."
+_ONLY_WORKERS = "drawstring.store.only.workers"
+"""Set by the bridge where Hadoop has no file system for the table's path."""
 _FIRST_DAY = dt.date(1970, 1, 1)
 
 
@@ -37,12 +43,14 @@ _FIRST_DAY = dt.date(1970, 1, 1)
 class PinnedTable:
     """One read of a table: what was asked for, and the snapshot or range of commits that answers it.
 
-    `store` are the settings of the store (`fs.*`) that the read was given.
+    `store` are the settings of the store (`fs.*`) that the read was given; with `only_workers` Spark's own reader
+    cannot reach it.
     """
 
     table: Table
     source: ScanSource
     store: Mapping[str, str] = field(default_factory=dict)
+    only_workers: bool = False
 
     @classmethod
     def open(
@@ -56,7 +64,8 @@ class PinnedTable:
         """Open the table and pin what the options ask for, in the timeline of now or in one seen before."""
         table = open_table(path, options=options, session=_without_prefix(session))
         table = replace(table, pinned=timeline)
-        return cls(table, table.asked(), _store_settings({**session, **options}))
+        store = store_settings({**session, **options})
+        return cls(table, table.asked(), store, only_workers=session.get(_ONLY_WORKERS) == "true")
 
     @classmethod
     def reopen(cls, reference: wire.SnapshotReference) -> PinnedTable:
@@ -95,11 +104,18 @@ class PinnedTable:
             snapshot=self.snapshot_name,
             timeline=self.source.state.timeline.to_text(),
             schema=spark_schema(self.source.schema),
-            partition_columns=list(config.partition_fields),
+            partition_columns=[] if self._is_change_data else list(config.partition_fields),
             properties=dict(config.properties),
             use_v2=self.table.options.use_dsv2,
-            pushdowns=sorted(self.table.options.pushdowns),
+            pushdowns=[] if self._is_change_data else sorted(self.table.options.pushdowns),
+            grouping=None if self._is_change_data else _grouping_message(self.grouping),
+            instant=self._latest,
         )
+
+    @property
+    def _is_change_data(self) -> bool:
+        """Whether the columns are those of change data, none of which is the table's."""
+        return bool(self.source.schema.equals(CHANGE_DATA))
 
     def classify(self, predicate: Predicate) -> str:
         """`partition` when the partition paths alone decide it for every row, else `data`."""
@@ -113,22 +129,45 @@ class PinnedTable:
         """Select the slices that may hold rows that the request asks for."""
         return ScanPlanner(self.source, request).plan()
 
-    def aggregate(self, request: ScanRequest) -> list[list[Any]] | Declined:
-        """The rows of an aggregation, groups first, where metadata proves all of them."""
+    def aggregate(self, request: ScanRequest) -> Answer | Declined:
+        """The rows of an aggregation, groups first, over the slices for which metadata proves them."""
         try:
             plan, answer = ScanPlanner(self.source, request).aggregate()
         except (DrawstringError, TypeError) as error:
             return Declined(str(error))
-        if answer.unproved:
-            return Declined(
-                f"{len(answer.unproved)} of {len(plan.tasks)} slices: {min(answer.unproved.values())}"
-            )
-        return [[*group, *values] for group, values in answer.groups.items()]
+        rows = [[*group, *values] for group, values in answer.groups.items()]
+        if not answer.unproved:
+            return Answer(rows)
+        reason = f"{len(answer.unproved)} of {len(plan.tasks)} slices: {min(answer.unproved.values())}"
+        if len(answer.unproved) == len(plan.tasks) or answer.leaves_out_rows:
+            return Declined(reason)
+        rest = tuple(task for position, task in enumerate(plan.tasks) if position in answer.unproved)
+        return Answer(rows, replace(plan, tasks=rest), reason)
 
     def column_statistics(self, request: ScanRequest) -> list[ColumnSummary]:
         """What is known of the request's columns over the whole plan."""
         planner = ScanPlanner(self.source, request)
         return column_summaries(planner, planner.plan().tasks)
+
+    @property
+    def _latest(self) -> str | None:
+        latest = getattr(self.source, "latest_instant", None)
+        return None if latest is None else str(latest.requested_time)
+
+    @cached_property
+    def grouping(self) -> Grouping | None:
+        """By what file groups keep rows together."""
+        return grouping_of(self.table.config, self.table.options, self.source.schema)
+
+    def keys(self, plan: ScanPlan) -> list[tuple[Any, ...]] | None:
+        """By what each task keeps its rows together; None where it is not certain."""
+        return list(map(self.grouping.key, plan.tasks)) if self.grouping and self._keeps_groups else None
+
+    @cached_property
+    def _keeps_groups(self) -> bool:
+        """Asked of the whole table, so that filters, which may come while a query runs, change no answer."""
+        planner = ScanPlanner(self.source, ScanRequest())
+        return self.grouping is not None and self.grouping.is_kept(planner.plan().tasks, planner.facts)
 
     @cached_property
     def context_schema(self) -> str:
@@ -157,12 +196,34 @@ class PinnedTable:
         return {field.name: field.type for field in self.source.schema}
 
 
-def plan_message(table: PinnedTable, plan: ScanPlan, *, planning_ms: int) -> wire.ScanPlanned:
+@dataclass(frozen=True)
+class Answer:
+    """The rows of an aggregation; where there is a `rest`, metadata does not speak for its tasks, for a `reason`."""
+
+    rows: list[list[Any]]
+    rest: ScanPlan | None = None
+    reason: str | None = None
+
+
+def plan_message(
+    table: PinnedTable, plan: ScanPlan, *, planning_ms: int, request: ScanRequest | None = None
+) -> wire.ScanPlanned:
     """A plan for the bridge; what workers need of a slice is sent for slices that workers read."""
     contexts, projections = _Contexts(table.context_schema), Projections(table.source)
     constants = _Constants()
     projections.look_up(plan.tasks)
-    tasks = [_task_message(table, task, contexts, constants, projections.index(task)) for task in plan.tasks]
+    tasks = [
+        _task_message(
+            table, task, contexts, constants, None if table.only_workers else projections.index(task)
+        )
+        for task in plan.tasks
+    ]
+    if request is not None and request.hidden_columns:
+        tasks = _with_hidden(tasks, hidden_values(table, plan, request.hidden_columns))
+    if request is not None and request.grouped and (keys := table.keys(plan)) is not None:
+        tasks = [
+            replace(task, key=list(map(value_to_wire, key))) for task, key in zip(tasks, keys, strict=True)
+        ]
     return wire.ScanPlanned(
         tasks=tasks,
         contexts=contexts.found,
@@ -176,6 +237,37 @@ def plan_message(table: PinnedTable, plan: ScanPlan, *, planning_ms: int) -> wir
         notes=list(plan.notes),
         planning_ms=planning_ms,
     )
+
+
+def hidden_values(table: PinnedTable, plan: ScanPlan, names: Iterable[str]) -> list[dict[str, Any]]:
+    """Values of metadata columns that all rows of a task have, one mapping for each task."""
+    buckets = shown_buckets(plan.tasks, table.grouping)
+    wanted = set(names)
+    return [
+        {name: value for name, value in _hidden(table, task, bucket).items() if name in wanted}
+        for task, bucket in zip(plan.tasks, buckets, strict=True)
+    ]
+
+
+def _hidden(table: PinnedTable, task: ReadTask, bucket: int | None) -> dict[str, Any]:
+    found = task.slice
+    return {
+        "_file": table.file_path(found.base_file or found.log_files[0]),
+        "_partition": found.group.partition_path,
+        "_bucket": bucket,
+        "_file_group_id": found.group.file_id,
+        "_instant": found.base_instant,
+    }
+
+
+def _with_hidden(tasks: list[wire.TaskMessage], values: list[dict[str, Any]]) -> list[wire.TaskMessage]:
+    return [replace(task, hidden=found) for task, found in zip(tasks, values, strict=True)]
+
+
+def _grouping_message(grouping: Grouping | None) -> wire.Grouping | None:
+    if grouping is None:
+        return None
+    return wire.Grouping(list(grouping.columns), grouping.rule.buckets if grouping.rule else None)
 
 
 def _estimated_rows(plan: ScanPlan) -> int | None:
@@ -264,11 +356,6 @@ def _partition(task: ReadTask) -> str:
 
 def _file_count(task: ReadTask) -> int:
     return len(task.slice.log_files) + (task.slice.base_file is not None)
-
-
-def _store_settings(given: Mapping[str, str]) -> dict[str, str]:
-    plain = {key.removeprefix("spark.hadoop."): value for key, value in given.items()}
-    return {key: value for key, value in plain.items() if key.startswith("fs.")}
 
 
 def _without_prefix(session: Mapping[str, str]) -> dict[str, str]:

@@ -106,7 +106,7 @@ def _plain_base(task: ReadTask) -> BaseFile | None:
     base = task.slice.base_file
     if base is None or base.extension != "parquet":
         return None
-    return None if task.keep_commit_times is not None else base
+    return None if task.keep_commit_times is not None or task.change is not None else base
 
 
 def spark_can_apply(projection: Projection, schema: pa.Schema) -> bool:

@@ -74,19 +74,28 @@ def plan_scan(payload: str) -> str:
     request = wire.from_json(wire.PlanScan, payload)
     started = time.perf_counter()
     table = _snapshots.find(request.table)
-    plan = table.plan(request_from_wire(request.request))
+    asked = request_from_wire(request.request)
+    plan = table.plan(asked)
     elapsed = round((time.perf_counter() - started) * 1000)
-    return wire.to_json(plan_message(table, plan, planning_ms=elapsed))
+    return wire.to_json(plan_message(table, plan, planning_ms=elapsed, request=asked))
 
 
 def push_aggregation(payload: str) -> str:
-    """Answer an aggregation from metadata, or say why not."""
+    """Answer an aggregation from metadata, or a part of it, or say why not."""
     request = wire.from_json(wire.PlanScan, payload)
-    answer = _snapshots.find(request.table).aggregate(request_from_wire(request.request))
-    if isinstance(answer, Declined):
+    started = time.perf_counter()
+    table = _snapshots.find(request.table)
+    answer = table.aggregate(request_from_wire(request.request))
+    if answer.reason is not None:
         _log.info("aggregates of %s are left to Spark: %s", request.table.path, answer.reason)
+    if isinstance(answer, Declined):
         return wire.to_json(wire.AggregationPushed(None, answer.reason))
-    return wire.to_json(wire.AggregationPushed([[value_to_wire(value) for value in row] for row in answer]))
+    rows = [[value_to_wire(value) for value in row] for row in answer.rows]
+    if answer.rest is None:
+        return wire.to_json(wire.AggregationPushed(rows))
+    elapsed = round((time.perf_counter() - started) * 1000)
+    rest = plan_message(table, answer.rest, planning_ms=elapsed)
+    return wire.to_json(wire.AggregationPushed(rows, answer.reason, rest))
 
 
 def summarise_columns(payload: str) -> str:

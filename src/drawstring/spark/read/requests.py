@@ -26,6 +26,8 @@ def request_from_wire(message: wire.ScanRequest) -> ScanRequest:
         order=tuple(_sort_key(key) for key in message.order),
         aggregation=None if message.aggregation is None else _aggregation(message.aggregation),
         runtime_filters=tuple(map(predicate_from_wire, message.runtime_filters)),
+        hidden_columns=tuple(message.hidden_columns),
+        grouped=message.grouped,
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from drawstring.errors import BridgeError, UnsupportedTable
+from drawstring.errors import BridgeError
 from drawstring.planning.scan_request import ScanRequest
 from drawstring.planning.streams.offsets import StreamOffset
 from drawstring.planning.streams.source import TableStream
@@ -114,14 +114,6 @@ class Streams:
 
     def open(self, table: PinnedTable, options: dict[str, str], session: dict[str, str]) -> str:
         """Begin a stream and return its name."""
-        if table.table.options.changelog:
-            raise UnsupportedTable(
-                f"Cannot stream the changes of {table.table.path}: a stream returns rows as commits wrote them. Leave "
-                "hoodie.datasource.read.changelog out, or read changes in batches.",
-                condition="STREAM_OF_CHANGES_NOT_SUPPORTED",
-                operation="stream",
-                path=table.table.path,
-            )
         # `spark.hoodie.*` is how spark-defaults.conf spells them.
         plain = {key.removeprefix("spark."): value for key, value in session.items()}
         stream = table.table.stream(options, session=plain, state=table.source.state)

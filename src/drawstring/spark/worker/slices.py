@@ -34,7 +34,12 @@ class SliceSource:
         context = request["context"]
         task = task_from_wire(context["facts"], request["task"])
         table_schema = _table_schema(context["table_schema"])
-        return cls(open_storage(request["root"]), task, table_schema, _requested(request["schema"]))
+        return cls(
+            open_storage(request["root"], request.get("store")),
+            task,
+            table_schema,
+            _requested(request["schema"]),
+        )
 
     @property
     def columns(self) -> list[str]:

@@ -1,46 +1,43 @@
-"""The Spark jobs of a write: where keys live, how many rows go where, and the tasks that write files."""
+"""The Spark jobs of a write: how many rows there are, where they go, and the tasks that write files."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from drawstring.errors import DrawstringError, InvalidInput, error_class
 from drawstring.model.commit_metadata import WriteStat
-from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice
+from drawstring.model.read_task import ReadTask
 from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from drawstring.spark.write.arrow_batches import quick_batches
+from drawstring.spark.write.buckets import bucket_column, register_hash
+from drawstring.spark.write.interpreter import worker_interpreter
+from drawstring.spark.write.key_lookup import FILE_ID, KNOWN_PATH
 from drawstring.spark.write.keys import column
 from drawstring.spark.write.ordering import latest_first
-from drawstring.storage import Storage
 from drawstring.write.assignment import HASH_RANGE, Assignment, Bucket
 from drawstring.write.base_files import PartitionedWriter, TaskContext, WriteContext
-from drawstring.write.executor import Counts
+from drawstring.write.bucket_index import BucketRule
+from drawstring.write.compaction import compact_slice
+from drawstring.write.group_writers import write_bucket
 from drawstring.write.in_process import ArrowRows
 from drawstring.write.key_generator import missing_key
-from drawstring.write.merge_group import MergeRules, write_bucket
+from drawstring.write.merge_group import DELETED, MergeRules
 
-FILE_ID = "_drawstring_file_id"
 BUCKET = "_drawstring_bucket"
-_KEYS = [PARTITION_PATH, RECORD_KEY]
 _STAT_SCHEMA = "stat string"
 _MOST_TASKS = 4096
 _FEW_BUCKETS = 64
-_PLAIN_PATH = re.compile(r"^(file:)?[A-Za-z0-9_./=+,@~-]+$")
 _RAISED = re.compile(r"drawstring\.errors\.(\w+): \[([A-Z_]+)\] ([^\n]*)")
 
 
@@ -64,10 +61,30 @@ def append_rows(df: DataFrame, context: WriteContext) -> list[WriteStat]:
     return _collect_stats(df, run)
 
 
+def compact_slices(
+    spark: SparkSession, context: WriteContext, tasks: Sequence[tuple[TaskContext, ReadTask]]
+) -> list[WriteStat]:
+    """Merge each slice of a compaction into its new base file, in a task of its own."""
+    by_number = dict(enumerate(tasks))
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                planned, merged = by_number[number]
+                # A copy of a task must not write to the file of the other one.
+                task = replace(planned, attempt=_task().attempt)
+                yield _stat_batch([compact_slice(context, task, merged)])
+
+    count = max(1, min(len(tasks), _MOST_TASKS))
+    return _collect_stats(spark.range(0, len(tasks), 1, count), run)
+
+
 def write_buckets(
     df: DataFrame, context: WriteContext, assignment: Assignment, rules: MergeRules
 ) -> list[WriteStat]:
     """Bring each bucket's rows into one task and write its file."""
+    if assignment.rule is not None:
+        register_hash(df.sparkSession)
     tasks = max(1, min(len(assignment.buckets), _MOST_TASKS))
     salts = partition_salts(tasks)
     buckets = {_salt(bucket.number, tasks, salts): bucket for bucket in assignment.buckets}
@@ -75,9 +92,7 @@ def write_buckets(
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = _task()
         for salt, rows in _by_bucket(batches):
-            stat = write_bucket(context, task, buckets[salt], rows, rules)
-            if stat is not None:
-                yield _stat_batch([stat])
+            yield _stat_batch(write_bucket(context, task, buckets[salt], rows, rules))
 
     spread = _with_bucket(df, assignment, tasks, salts).repartition(tasks, BUCKET)
     if len(assignment.buckets) > tasks:
@@ -97,6 +112,13 @@ def measure_input(df: DataFrame, key_fields: tuple[str, ...]) -> InputSize:
     fixed = sum(_width(field.dataType) for field in df.schema.fields)
     size = sum(row[1] * fixed + row[3] for row in rows)
     return InputSize({row[0]: row[1] for row in rows}, size)
+
+
+def count_buckets(df: DataFrame, rule: BucketRule) -> dict[tuple[str, int], int]:
+    """Count rows by partition path and bucket number."""
+    register_hash(df.sparkSession)
+    rows = df.groupBy(PARTITION_PATH, bucket_column(rule)).count().collect()
+    return {(row[0], row[1]): row[2] for row in rows}
 
 
 def _width(kind: T.DataType) -> int:
@@ -127,15 +149,17 @@ def write_collected(
 ) -> list[WriteStat]:
     """Send each bucket's rows from the driver to a task of its own, and write its file."""
     rows_of = rows.rows_by_bucket(assignment)
-    work = [(bucket, _to_ipc(rows.rows(rows_of[bucket.number]))) for bucket in assignment.buckets]
+    work = [
+        (bucket, _to_ipc(rows.rows_of_bucket(bucket, rows_of[bucket.number])))
+        for bucket in assignment.buckets
+    ]
 
     def run(item: tuple[Bucket, bytes]) -> list[str]:
         bucket, content = item
         table = pa.ipc.open_stream(content).read_all()
-        stat = write_bucket(context, _task(), bucket, table, rules)
-        return [] if stat is None else [_stat_text(stat)]
+        return [_stat_text(stat) for stat in write_bucket(context, _task(), bucket, table, rules)]
 
-    with _worker_interpreter(spark):
+    with worker_interpreter(spark):
         try:
             texts = spark.sparkContext.parallelize(work, len(work)).flatMap(run).collect()
         except Exception as error:
@@ -150,73 +174,15 @@ def _to_ipc(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def find_keys(df: DataFrame, storage: Storage, slices: Sequence[FileSlice]) -> DataFrame:
-    """Return path, key and file id of every stored record whose key is among the rows'."""
-    files = [found.base_file for found in slices if found.base_file is not None]
-    paths = [f"{storage.root}/{file.path}" for file in files]
-    # Spark takes some characters for patterns, and its file systems trip over others.
-    plain = all(_PLAIN_PATH.match(path) for path in paths)
-    index = (
-        _index_by_spark(df.sparkSession, paths) if plain else _index_by_tasks(df.sparkSession, storage, files)
-    )
-    return index.join(df.select(*_KEYS), _KEYS, "left_semi").distinct()
-
-
-def _index_by_spark(spark: SparkSession, paths: list[str]) -> DataFrame:
-    return (
-        spark.read.schema(f"{RECORD_KEY} string, {PARTITION_PATH} string")
-        # Without this Spark would take directories for partition columns.
-        .option("recursiveFileLookup", "true")
-        .parquet(*paths)
-        .select(*_KEYS, F.substring_index("_metadata.file_name", "_", 1).alias(FILE_ID))
-    )
-
-
-def _index_by_tasks(spark: SparkSession, storage: Storage, files: list[BaseFile]) -> DataFrame:
-    by_path = {file.path: file.file_id for file in files}
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for path in (path for batch in batches for path in batch.column(0).to_pylist()):
-            with storage.open(path) as source:
-                for keys in pq.ParquetFile(source).iter_batches(columns=[RECORD_KEY]):
-                    constants = [[path.rpartition("/")[0]], keys.column(0), [by_path[path]]]
-                    arrays = [
-                        a if isinstance(a, pa.Array) else pa.array(a * keys.num_rows) for a in constants
-                    ]
-                    yield pa.RecordBatch.from_arrays(arrays, names=[*_KEYS, FILE_ID])
-
-    listed = spark.createDataFrame([(path,) for path in by_path], "path string")
-    spread = listed.repartition(max(1, min(len(by_path), spark.sparkContext.defaultParallelism)))
-    with warnings.catch_warnings(), _worker_interpreter(spark):
-        warnings.simplefilter("ignore", FutureWarning)
-        return spread.mapInArrow(run, ", ".join(f"{name} string" for name in (*_KEYS, FILE_ID)))
-
-
-def locate(df: DataFrame, known: DataFrame | None) -> DataFrame:
-    """Add the file id that holds each row's key, null for new keys.
-
-    A key that lies in several file groups yields a row for each of them, as all must be updated.
-    """
-    if known is None:
-        return df.withColumn(FILE_ID, F.lit(None).cast("string"))
-    return df.join(known, _KEYS, "left")
-
-
-def count_rows(located: DataFrame) -> Counts:
-    """Count located rows by where they go."""
-    rows = located.groupBy(PARTITION_PATH, FILE_ID).count().collect()
-    updates = {FileGroupId(row[0], row[1]): row[2] for row in rows if row[1] is not None}
-    inserts = {row[0]: row[2] for row in rows if row[1] is None}
-    return Counts(updates, inserts)
-
-
-def latest_of_each_key(df: DataFrame, ordering: tuple[str, ...]) -> DataFrame:
+def latest_of_each_key(
+    df: DataFrame, ordering: tuple[str, ...], *, of: Sequence[str] = (PARTITION_PATH, RECORD_KEY)
+) -> DataFrame:
     """Keep one row per key and path: the latest by the ordering columns, of equal ones the last in the input."""
     from pyspark.sql import Window
 
     numbered = df.withColumn("_drawstring_row", F.monotonically_increasing_id())
     best = [*latest_first(df, ordering), F.desc("_drawstring_row")]
-    window = Window.partitionBy(PARTITION_PATH, RECORD_KEY).orderBy(*best)
+    window = Window.partitionBy(*of).orderBy(*best)
     ranked = numbered.withColumn("_drawstring_rank", F.row_number().over(window))
     return ranked.filter("_drawstring_rank = 1").drop("_drawstring_rank", "_drawstring_row")
 
@@ -249,25 +215,26 @@ def _with_bucket(df: DataFrame, assignment: Assignment, tasks: int, salts: list[
     inserts = [(r.partition_path, r.low, r.high, number(r.bucket)) for r in assignment.ranges]
     # Few buckets are told by an expression; many by joins, which small writes need not pay for.
     few = len(updates) + len(inserts) <= _FEW_BUCKETS
-    placed = _place_by_cases(df, updates, inserts) if few else _place_by_joins(df, updates, inserts)
-    return placed.drop(FILE_ID)
+    place_by = _place_by_cases if few else _place_by_joins
+    placed = place_by(df, updates, inserts, _place(assignment)).drop(KNOWN_PATH, FILE_ID)
+    # Deletes for buckets that nobody ever wrote to.
+    return placed.filter(F.col(BUCKET).isNotNull() | ~F.col(DELETED))
 
 
-def _place_by_cases(df: DataFrame, updates: list[Any], inserts: list[Any]) -> DataFrame:
-    path, file_id, place = F.col(PARTITION_PATH), F.col(FILE_ID), _place()
+def _place_by_cases(df: DataFrame, updates: list[Any], inserts: list[Any], place: Column) -> DataFrame:
+    path, known_path, file_id = F.col(PARTITION_PATH), F.col(KNOWN_PATH), F.col(FILE_ID)
     cases = F.when(F.lit(False), F.lit(0))
-    for known_path, known_id, number in updates:
-        cases = cases.when((file_id == known_id) & (path == known_path), F.lit(number))
+    for group_path, group_id, number in updates:
+        cases = cases.when((file_id == group_id) & (known_path == group_path), F.lit(number))
     for new_path, low, high, number in inserts:
-        cases = cases.when(
-            file_id.isNull() & (path == new_path) & (place >= low) & (place < high), F.lit(number)
-        )
-    return df.withColumn(BUCKET, cases)
+        within = (F.col("_place") >= low) & (F.col("_place") < high)
+        cases = cases.when(file_id.isNull() & (path == new_path) & within, F.lit(number))
+    return df.withColumn("_place", place).withColumn(BUCKET, cases).drop("_place")
 
 
-def _place_by_joins(df: DataFrame, updates: list[Any], inserts: list[Any]) -> DataFrame:
+def _place_by_joins(df: DataFrame, updates: list[Any], inserts: list[Any], place: Column) -> DataFrame:
     spark = df.sparkSession
-    known = spark.createDataFrame(updates, f"{PARTITION_PATH} string, {FILE_ID} string, _known int")
+    known = spark.createDataFrame(updates, f"{KNOWN_PATH} string, {FILE_ID} string, _known int")
     ranges = spark.createDataFrame(inserts, "_path string, _low long, _high long, _new int")
     # New keys only: a null path never joins.
     path = F.when(F.col(FILE_ID).isNull(), F.col(PARTITION_PATH))
@@ -275,15 +242,17 @@ def _place_by_joins(df: DataFrame, updates: list[Any], inserts: list[Any]) -> Da
         (path == F.col("_path")) & (F.col("_place") >= F.col("_low")) & (F.col("_place") < F.col("_high"))
     )
     joined = (
-        df.withColumn("_place", _place())
-        .join(F.broadcast(known), [PARTITION_PATH, FILE_ID], "left")
+        df.withColumn("_place", place)
+        .join(F.broadcast(known), [KNOWN_PATH, FILE_ID], "left")
         .join(F.broadcast(ranges), within, "left")
     )
     helpers = ("_place", "_known", "_path", "_low", "_high", "_new")
     return joined.withColumn(BUCKET, F.coalesce("_known", "_new")).drop(*helpers)
 
 
-def _place() -> Column:
+def _place(assignment: Assignment) -> Column:
+    if assignment.rule is not None:
+        return bucket_column(assignment.rule)
     return F.pmod(F.xxhash64(F.col(RECORD_KEY)), F.lit(HASH_RANGE))
 
 
@@ -308,27 +277,13 @@ def _by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Tabl
 
 def _collect_stats(df: DataFrame, run: Any) -> list[WriteStat]:
     spark = df.sparkSession
-    with warnings.catch_warnings(), _worker_interpreter(spark), quick_batches(spark, df.schema):
+    with warnings.catch_warnings(), worker_interpreter(spark), quick_batches(spark, df.schema):
         warnings.simplefilter("ignore", FutureWarning)
         try:
             rows = df.mapInArrow(run, _STAT_SCHEMA).collect()
         except Exception as error:
             raise as_drawstring_error(error) or error from None
     return [_stat(row[0]) for row in rows]
-
-
-@contextmanager
-def _worker_interpreter(spark: SparkSession) -> Iterator[None]:
-    """Let tasks run with the configured interpreter, or locally with this one: the default is any python3."""
-    context = spark.sparkContext
-    before = context.pythonExec
-    configured = context.getConf().get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
-    local = sys.executable if context.master.startswith("local") else before
-    context.pythonExec = configured or local
-    try:
-        yield
-    finally:
-        context.pythonExec = before
 
 
 def as_drawstring_error(error: BaseException) -> DrawstringError | None:

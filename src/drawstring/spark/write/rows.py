@@ -18,16 +18,18 @@ from pyspark.sql import types as T
 
 from drawstring.config.write_options import DELETE
 from drawstring.model.commit_metadata import WriteStat
-from drawstring.model.file_group import FileSlice
+from drawstring.model.read_task import ReadTask
 from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from drawstring.spark.types import arrow_schema
-from drawstring.spark.write import jobs
+from drawstring.spark.write import jobs, key_lookup
 from drawstring.spark.write.keys import column, data_type, key_column, path_column
-from drawstring.storage import Storage
-from drawstring.write.assignment import Assignment
-from drawstring.write.base_files import WriteContext
+from drawstring.write.assignment import Assignment, Layout
+from drawstring.write.base_files import TaskContext, WriteContext
+from drawstring.write.bucket_index import BucketRule
+from drawstring.write.compaction import compact_slices
 from drawstring.write.executor import Counts
 from drawstring.write.in_process import IS_DELETED, ArrowRows
+from drawstring.write.index import LookUp
 from drawstring.write.key_generator import is_derivable
 from drawstring.write.merge_group import DELETED, POSITION, MergeRules
 from drawstring.write.plan import WritePlan
@@ -46,8 +48,10 @@ class SparkRows:
         self._plan: WritePlan | None = None
         self._keyed: DataFrame | None = None
         self._known: DataFrame | None = None
+        self._located: DataFrame | None = None
         self._few: ArrowRows | None = None
         self._counts: jobs.InputSize | None = None
+        self._streamed = False
 
     @property
     def schema(self) -> pa.Schema:
@@ -55,8 +59,8 @@ class SparkRows:
         return arrow_schema(self._df.schema.json())
 
     def can_repeat(self) -> bool:
-        """Whether the rows are kept for another try: those that are written as they come are not."""
-        return self._keyed is not None
+        """Whether the rows are kept for another try, or were not needed yet: those written as they come are not."""
+        return not self._streamed
 
     def prepare(self, plan: WritePlan, requested_time: str) -> None:
         """Give the rows their keys and paths, and keep them: what later steps decide holds for the same rows."""
@@ -73,19 +77,48 @@ class SparkRows:
             self._counts = jobs.measure_input(self._prepared, self._planned.rule.key_fields)
         return self._counts.rows_by_partition
 
-    def locate(self, storage: Storage, slices: Sequence[FileSlice]) -> Counts:
+    def locate(self, lookup: LookUp) -> Counts:
         """Find the file groups that hold keys of the rows."""
         assert self._counts is not None
-        scanned = sum(found.size for found in slices)
-        if self._counts.size <= COLLECTED_BYTES and scanned <= SCANNED_BYTES:
-            self._few = self._few or ArrowRows.of_keyed(jobs.collect_arrow(self._prepared))
-            return self._few.locate(storage, slices)
         self._release_known()
-        if not slices:
+        if self._are_few(sum(found.size for found in lookup.searched)):
+            return self._collected().locate(lookup)
+        if not lookup.searched:
+            self._located = key_lookup.locate(self._prepared, None)
             return Counts({}, self._counts.rows_by_partition)
-        found = jobs.find_keys(self._prepared, storage, slices)
-        self._known = found.persist(StorageLevel.MEMORY_AND_DISK)
-        return jobs.count_rows(jobs.locate(self._prepared, self._known))
+        self._located = self._locate(lookup)
+        return key_lookup.count_rows(self._located)
+
+    def _locate(self, lookup: LookUp) -> DataFrame:
+        rows = self._prepared
+        if lookup.is_global and lookup.combines:
+            rows = jobs.latest_of_each_key(rows, lookup.ordering, of=[RECORD_KEY])
+        known = key_lookup.find_keys(self._prepared, lookup, positions=self._tells_positions)
+        self._known = known.persist(StorageLevel.MEMORY_AND_DISK)
+        if lookup.moves is not None:
+            return key_lookup.with_moves(rows, self._known, lookup)
+        return key_lookup.locate(rows, self._known, is_global=lookup.is_global)
+
+    def count_buckets(self, rule: BucketRule) -> Mapping[tuple[str, int], int]:
+        """Count rows by path and bucket number; all of them count as new keys."""
+        self._release_known()
+        if self._are_few(0):
+            return self._collected().count_buckets(rule)
+        self._located = key_lookup.locate(self._prepared, None)
+        return jobs.count_buckets(self._prepared, rule)
+
+    def _are_few(self, scanned: int) -> bool:
+        assert self._counts is not None
+        return self._counts.size <= COLLECTED_BYTES and scanned <= SCANNED_BYTES
+
+    def _collected(self) -> ArrowRows:
+        self._few = self._few or ArrowRows.of_keyed(jobs.collect_arrow(self._prepared))
+        return self._few
+
+    @property
+    def _tells_positions(self) -> bool:
+        appends = self._planned.layout is not Layout.COPY_ON_WRITE
+        return appends and self._planned.options.files.logs.record_positions
 
     def write_groups(
         self, context: WriteContext, assignment: Assignment, rules: MergeRules
@@ -95,14 +128,16 @@ class SparkRows:
             if self._df.sparkSession.sparkContext.master.startswith("local"):
                 return self._few.write_groups(context, assignment, rules)
             return jobs.write_collected(self._df.sparkSession, self._few, context, assignment, rules)
-        located = jobs.locate(self._prepared, self._known)
-        if self._planned.operation == DELETE:
-            located = located.filter(F.col(jobs.FILE_ID).isNotNull())
+        assert self._located is not None, "locate comes first"
+        located = self._located
+        if self._planned.operation == DELETE and assignment.rule is None:
+            located = located.filter(F.col(key_lookup.FILE_ID).isNotNull())
         return jobs.write_buckets(located, context, assignment, rules)
 
     def append(self, context: WriteContext) -> list[WriteStat]:
         """Write the rows into new file groups, without moving them unless the options ask for an order."""
         plan, options = self._planned, self._planned.options
+        self._streamed = True
         # Unless Spark itself needs keys and paths, tasks make them: that saves handing two texts per row over.
         own = self._own_columns()
         as_is = options.sort_mode == "NONE" and not options.combine_before_insert
@@ -112,6 +147,15 @@ class SparkRows:
         if options.combine_before_insert:
             rows = jobs.latest_of_each_key(rows, plan.ordering)
         return jobs.append_rows(self._arranged(rows), context)
+
+    def compact(
+        self, context: WriteContext, tasks: Sequence[tuple[TaskContext, ReadTask]]
+    ) -> list[WriteStat]:
+        """Merge slices into new base files, each in a task of Spark's; locally in this process."""
+        spark = self._df.sparkSession
+        if spark.sparkContext.master.startswith("local"):
+            return compact_slices(context, tasks)
+        return jobs.compact_slices(spark, context, tasks)
 
     def close(self) -> None:
         """Let go of the rows that were kept."""
@@ -123,7 +167,7 @@ class SparkRows:
     def _release_known(self) -> None:
         if self._known is not None:
             self._known.unpersist()
-            self._known = None
+        self._known, self._located = None, None
 
     @property
     def _planned(self) -> WritePlan:
@@ -158,6 +202,10 @@ class SparkRows:
             return [F.lit(True).alias(DELETED), position]
         is_flag = isinstance(data_type(df.schema, IS_DELETED), T.BooleanType)
         flag = F.coalesce(column(df, IS_DELETED), F.lit(False)) if is_flag else F.lit(False)
+        mark = self._planned.deletes_by
+        if mark is not None and data_type(df.schema, mark.field) is not None:
+            marked = column(df, mark.field).cast("string") == mark.marker
+            flag = flag | F.coalesce(marked, F.lit(False))
         return [flag.alias(DELETED), position]
 
     def _arranged(self, rows: DataFrame) -> DataFrame:

@@ -7,16 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from drawstring.config.sink_options import SinkOptions
 from drawstring.config.table_config import TableConfig
 from drawstring.config.write_options import OVERWRITE_MODE
 from drawstring.errors import InvalidInput
 from drawstring.model.key_names import NULL_PARTITION
+from drawstring.model.sink_batch import SinkBatch
 from drawstring.spark import wire
 from drawstring.spark.catalog import live_partitions
-from drawstring.spark.write import sql_options
+from drawstring.spark.write import sink, sql_options
 from drawstring.spark.write.sql_options import OPERATION, PARTITION_BY, PARTITION_PATH
 from drawstring.spark.write.writer import write_dataframe
 from drawstring.table import open_table
+from drawstring.write.pipeline import CommitResult
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class WriteData:
     """One write. `origin` is `dataframe`, `insert` or `ctas`; `overwrite` says which rows give way.
 
     The kinds of `overwrite` are `table`, `dynamic`, `partitions` (with `partition`: column to value) and
-    `everything` (TRUNCATE).
+    `everything` (TRUNCATE). `stream` is a `SinkMessage` where the write is a batch of a streaming query.
     """
 
     path: str
@@ -37,6 +40,7 @@ class WriteData:
     session: dict[str, str]
     partition_columns: list[str]
     overwrite: dict[str, Any] = field(default_factory=dict)
+    stream: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -66,16 +70,30 @@ def write(data: Any, spark: Any, payload: str) -> str:
 
 def write_data(message: WriteData, frame: Any) -> DataWritten:
     """Run one write."""
+    if message.stream:
+        return _write_stream(message, frame)
     planned = plan_write(message)
-    columns = _columns(message, frame.columns)
     result = write_dataframe(
-        frame if columns == frame.columns else frame.select(*(f"`{column}`" for column in columns)),
+        _stored(message, frame),
         path=message.path,
         mode=planned.mode,
         options=dict(planned.options),
         replaced_partitions=planned.replaced_partitions,
     )
     return DataWritten(result.instant)
+
+
+def _write_stream(message: WriteData, frame: Any) -> DataWritten:
+    """Run one batch of a streaming query."""
+    told = sink.SinkMessage(**message.stream)
+    options = sink.batch_options(told, _dataframe_options(message.options))
+
+    def write(batch: SinkBatch) -> CommitResult:
+        rows = _stored(message, frame)
+        return write_dataframe(rows, path=message.path, mode="append", options=options, sink_batch=batch)
+
+    result = sink.write_batch(told, SinkOptions.of(message.options), write)
+    return DataWritten(None if result is None else result.instant)
 
 
 def plan_write(message: WriteData) -> Write:
@@ -145,6 +163,11 @@ def _matches(texts: Mapping[str, str], wanted: Mapping[str, str | None]) -> bool
     return all(
         lowered.get(key) == (NULL_PARTITION if value is None else value) for key, value in wanted.items()
     )
+
+
+def _stored(message: WriteData, frame: Any) -> Any:
+    columns = _columns(message, frame.columns)
+    return frame if columns == frame.columns else frame.select(*(f"`{column}`" for column in columns))
 
 
 def _columns(message: WriteData, columns: list[str]) -> list[str]:

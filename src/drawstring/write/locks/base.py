@@ -12,7 +12,7 @@ from drawstring.errors import CommitConflict
 T = TypeVar("T")
 
 _FIRST_PAUSE = 0.002
-_LONGEST_PAUSES = ((0.5, 0.1), (2.0, 0.02), (float("inf"), 0.01))
+_LONGEST_PAUSES = ((0.5, 0.1), (float("inf"), 0.02))
 """Up to so many seconds of waiting, pauses are at most so long: who has waited for long looks more often."""
 
 

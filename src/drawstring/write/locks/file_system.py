@@ -82,7 +82,8 @@ class FileSystemLockProvider:
             free = found is None or self._may_take_over(found)
             if free and self.storage.replace_if(self.path, found, owner.to_bytes()):
                 return FileSystemLease(self, owner)
-        if time.monotonic() - began > _MARK_AFTER_SECONDS:
+        # Looking is cheap, making a file is not: many who wait would keep the machine busy with it.
+        if time.monotonic() - began > _MARK_AFTER_SECONDS and not self.storage.exists(self._waiting):
             self.storage.replace_if(self._waiting, None, b"")
         return None
 

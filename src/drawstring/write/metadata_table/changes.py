@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -15,9 +16,14 @@ from drawstring.model.read_task import ReadTask
 from drawstring.reading.task_reader import read_task
 from drawstring.schema.meta_columns import RECORD_KEY
 from drawstring.storage.base import Storage
-from drawstring.write.metadata_table.column_ranges import ColumnRange, ranges_of_base_file
+from drawstring.write.metadata_table.column_ranges import (
+    ColumnRange,
+    ranges_of_base_file,
+    ranges_of_log_file,
+)
 from drawstring.write.metadata_table.records import FileBloomFilter, KeyLocation
 
+_THREADS = 8
 _BLOOM_FILTER, _BLOOM_TYPE = b"org.apache.hudi.bloomfilter", b"hoodie_bloom_filter_type_code"
 
 
@@ -56,6 +62,13 @@ class DataTableChange:
 
 
 RangesOf = Callable[[WriteStat], Sequence[ColumnRange] | None]
+PathOf = Callable[[str], str]
+"""Where a file of the commit is now: staged files get their names when the commit is decided."""
+
+
+def at_its_name(path: str) -> str:
+    """Where files are that have their names already."""
+    return path
 
 
 def change_of_commit(
@@ -68,6 +81,7 @@ def change_of_commit(
     floats_are_exact: bool = False,
     located: Sequence[KeyLocation] = (),
     deleted_keys: pa.Array | None = None,
+    path_of: PathOf = at_its_name,
 ) -> DataTableChange:
     """Return what a commit, deltacommit or replacecommit changes.
 
@@ -76,19 +90,23 @@ def change_of_commit(
         metadata: what the commit says; file groups that it replaces stay listed until they are cleaned.
         columns: columns of the statistics with their types; empty when the table keeps none.
         with_bloom_filters: whether the table keeps bloom filters.
-        ranges_of: ranges that the writer computed itself; needed for log files, which carry none.
+        ranges_of: ranges that the writer computed itself; log files of which it tells none are read.
         floats_are_exact: the base files have no bounds where there is NaN, as `formats.parquet_writer` makes them.
         located: record keys that are new, or live in another file group than before.
         deleted_keys: record keys that are gone.
+        path_of: where the commit's files are now.
     """
-    files: list[NewDataFile] = []
-    for stat in metadata.stats:
-        if stat.path:
-            ranges = ranges_of(stat)
-            if ranges is None:
-                ranges = _ranges(storage, stat, columns, floats_are_exact)
-            files.append(_new_file(storage, stat, ranges, with_bloom_filters))
-            files += [_side_file(storage, stat, path) for path in stat.cdc_files]
+
+    def new_files(stat: WriteStat) -> list[NewDataFile]:
+        path, ranges = path_of(stat.path), ranges_of(stat)
+        if ranges is None:
+            ranges = _ranges(storage, stat, path, columns, floats_are_exact)
+        main = _new_file(storage, stat, path, ranges, with_bloom_filters)
+        return [main, *(_side_file(storage, stat, name, path_of) for name in stat.cdc_files)]
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = list(pool.map(new_files, (stat for stat in metadata.stats if stat.path)))
+    files = [file for several in found for file in several]
     return DataTableChange(
         files,
         touched=sorted({stat.partition_path for stat in metadata.stats}),
@@ -99,19 +117,24 @@ def change_of_commit(
 
 
 def _ranges(
-    storage: Storage, stat: WriteStat, columns: Mapping[str, pa.DataType], floats_are_exact: bool
+    storage: Storage,
+    stat: WriteStat,
+    path: str,
+    columns: Mapping[str, pa.DataType],
+    floats_are_exact: bool,
 ) -> Sequence[ColumnRange]:
     if not columns:
         return ()
     if not _is_base(stat):
-        raise ValueError(f"the writer of {stat.path} must tell its column ranges: a log file carries none")
-    return ranges_of_base_file(storage, stat.path, columns, floats_are_exact=floats_are_exact)
+        return ranges_of_log_file(storage, path, columns)
+    return ranges_of_base_file(storage, path, columns, floats_are_exact=floats_are_exact)
 
 
 def _new_file(
-    storage: Storage, stat: WriteStat, ranges: Sequence[ColumnRange], with_bloom_filters: bool
+    storage: Storage, stat: WriteStat, path: str, ranges: Sequence[ColumnRange], with_bloom_filters: bool
 ) -> NewDataFile:
-    bloom_filter = read_bloom_filter(storage, stat) if with_bloom_filters and _is_base(stat) else None
+    wanted = with_bloom_filters and _is_base(stat)
+    bloom_filter = read_bloom_filter(storage, stat, path) if wanted else None
     return NewDataFile(stat.partition_path, stat.name, stat.file_size, tuple(ranges), bloom_filter)
 
 
@@ -129,14 +152,14 @@ def change_of_deletion(
     return DataTableChange(deleted=deleted, deleted_partitions=deleted_partitions, indexed_columns=columns)
 
 
-def _side_file(storage: Storage, stat: WriteStat, path: str) -> NewDataFile:
+def _side_file(storage: Storage, stat: WriteStat, path: str, path_of: PathOf) -> NewDataFile:
     """A file of change records: listed like any other, without statistics."""
-    return NewDataFile(stat.partition_path, path.rsplit("/", 1)[-1], storage.stat(path).size)
+    return NewDataFile(stat.partition_path, path.rsplit("/", 1)[-1], storage.stat(path_of(path)).size)
 
 
-def read_bloom_filter(storage: Storage, stat: WriteStat) -> FileBloomFilter | None:
-    """Return the bloom filter in a base file's footer, None when it has none."""
-    with storage.open(stat.path) as file:
+def read_bloom_filter(storage: Storage, stat: WriteStat, path: str) -> FileBloomFilter | None:
+    """Return the bloom filter in the footer of a base file that is at `path` now, None when it has none."""
+    with storage.open(path) as file:
         footer = pq.read_metadata(file).metadata or {}
     if _BLOOM_FILTER not in footer:
         return None
@@ -144,7 +167,9 @@ def read_bloom_filter(storage: Storage, stat: WriteStat) -> FileBloomFilter | No
     return FileBloomFilter(stat.partition_path, stat.name, type_code, footer[_BLOOM_FILTER])
 
 
-def located_by_reading(storage: Storage, metadata: CommitMetadata) -> tuple[list[KeyLocation], pa.Array]:
+def located_by_reading(
+    storage: Storage, metadata: CommitMetadata, *, path_of: PathOf = at_its_name
+) -> tuple[list[KeyLocation], pa.Array]:
     """Return the keys that base files of a commit have and their predecessors had not, and those that vanished.
 
     For writers that do not know: it reads the keys of both files. Keys that move to another group within the
@@ -154,7 +179,7 @@ def located_by_reading(storage: Storage, metadata: CommitMetadata) -> tuple[list
     for stat in metadata.stats:
         if not _is_base(stat):
             continue
-        keys = _keys(storage, stat.path)
+        keys = _keys(storage, path_of(stat.path))
         before = pa.array([], pa.string())
         if stat.prev_base_file:
             folder = stat.path[: -len(stat.name)]

@@ -46,17 +46,21 @@ class ColumnRange:
     total_size: int = 0
     total_uncompressed: int = 0
 
-    def merged(self, newer: ColumnRange) -> ColumnRange:
-        """Return a range of the newer one's type that covers both; a promoted column has had another type."""
-        own, other = self.promoted(newer.type), newer
+    def merged(self, other: ColumnRange) -> ColumnRange:
+        """Return a range that covers both, of the type to which a promoted column of either would have gone.
+
+        Files come in any order, so neither of the two need be the newer one.
+        """
+        arrow = max(self.type, other.type, key=_promotion_rank)
+        one, two = self.promoted(arrow), other.promoted(arrow)
         return replace(
-            newer,
-            lower=_least(own.lower, other.lower),
-            upper=_greatest(own.upper, other.upper),
-            value_count=self.value_count + other.value_count,
-            null_count=self.null_count + other.null_count,
-            total_size=self.total_size + other.total_size,
-            total_uncompressed=self.total_uncompressed + other.total_uncompressed,
+            two,
+            lower=_least(one.lower, two.lower),
+            upper=_greatest(one.upper, two.upper),
+            value_count=one.value_count + two.value_count,
+            null_count=one.null_count + two.null_count,
+            total_size=one.total_size + two.total_size,
+            total_uncompressed=one.total_uncompressed + two.total_uncompressed,
         )
 
     def promoted(self, arrow: pa.DataType) -> ColumnRange:
@@ -64,6 +68,20 @@ class ColumnRange:
         if self.type == arrow or self.lower is None:
             return replace(self, type=arrow)
         return replace(self, type=arrow, **_promoted_bounds(self, arrow))
+
+
+def _promotion_rank(arrow: pa.DataType) -> tuple[int, int]:
+    """Return a number that is greater for the type to which a column is promoted than for the one it had."""
+    types = pa.types
+    if types.is_integer(arrow):
+        return 0, int(arrow.bit_width)
+    if types.is_floating(arrow):
+        return 1, int(arrow.bit_width)
+    if types.is_decimal(arrow):
+        return 2, int(arrow.precision)
+    if types.is_string(arrow) or types.is_large_string(arrow):
+        return 4, 0
+    return (5, 0) if types.is_binary(arrow) else (3, 0)
 
 
 def _promoted_bounds(found: ColumnRange, arrow: pa.DataType) -> dict[str, Any]:
@@ -77,6 +95,10 @@ def _promoted_bounds(found: ColumnRange, arrow: pa.DataType) -> dict[str, Any]:
         return {"lower": "", "upper": LAST_TEXT}
     if types.is_binary(arrow) and is_text:
         return {"lower": found.lower.encode(), "upper": found.upper.encode()}
+    if is_text and not types.is_string(arrow):
+        # Texts that became dates or decimals do not sort like them: everything that the type can hold.
+        greatest = 10**arrow.precision - 1 if types.is_decimal(arrow) else 2**31 - 1
+        return {"lower": -greatest, "upper": greatest}
     if types.is_floating(arrow):
         return {"lower": float(found.lower), "upper": float(found.upper)}
     return {"lower": found.lower, "upper": found.upper}
@@ -101,7 +123,9 @@ def ranges_of_batches(
     found = {name: _empty(name, arrow) for name, arrow in columns.items()}
     for batch in batches:
         for name, arrow in columns.items():
-            found[name] = found[name].merged(_range_of(name, arrow, _column(batch, name)))
+            values = _column(batch, name)
+            # A log file may be older than the promotion of a column.
+            found[name] = found[name].merged(_range_of(name, values.type, values).promoted(arrow))
     return list(found.values())
 
 
@@ -171,7 +195,7 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 def _range_of(name: str, arrow: pa.DataType, values: pa.Array | pa.ChunkedArray) -> ColumnRange:
     if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
+        values, arrow = values.cast(values.type.value_type), values.type.value_type
     counted = ColumnRange(name, arrow, None, None, len(values), values.null_count)
     if values.null_count == len(values):
         return counted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,21 +20,69 @@ MAX_COLUMNS = 32
 _ALWAYS = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
 
 
-def default_columns(schema: pa.Schema) -> tuple[str, ...]:
+def default_columns(schema: pa.Schema, most: int = MAX_COLUMNS) -> tuple[str, ...]:
     """Return the columns that a new index has statistics of: three of Hudi's own and the first of the table's."""
     own = [
         field.name for field in schema if not field.name.startswith("_hoodie_") and can_have_range(field.type)
     ]
-    return (*_ALWAYS, *own[:MAX_COLUMNS])
+    return (*_ALWAYS, *own[:most])
 
 
 def indexed_columns(storage: Storage, config: TableConfig, schema: pa.Schema) -> dict[str, pa.DataType]:
     """Return the columns that the statistics must cover, with their types; `schema` is the table's."""
-    definition = _definitions(storage, config).get(COLUMN_STATS)
-    names = definition.get("sourceFields") if definition else None
+    return typed_columns(defined_columns(storage, config) or default_columns(schema), schema)
+
+
+def typed_columns(names: Iterable[str], schema: pa.Schema) -> dict[str, pa.DataType]:
+    """Return those of the columns that the table has and that can have statistics, with their types."""
     full = prepend_meta_columns(schema)
-    found = ((name, _type_of(full, name)) for name in names or default_columns(schema))
+    found = ((name, _type_of(full, name)) for name in names)
     return {name: arrow for name, arrow in found if arrow is not None and can_have_range(arrow)}
+
+
+def chosen_columns(given: Sequence[str], schema: pa.Schema | None, most: int) -> tuple[str, ...]:
+    """Return the columns of a new index: those that were asked for, else the first of the table's."""
+    if given:
+        return tuple(dict.fromkeys((*_ALWAYS, *given)))
+    return default_columns(schema, most) if schema is not None else ()
+
+
+def extended_columns(
+    defined: Sequence[str], before: pa.Schema | None, after: pa.Schema
+) -> tuple[str, ...] | None:
+    """Return the columns of an index once a write has changed the schema; None when they stay.
+
+    Hudi takes new columns in by itself, and then holds files without statistics of them for full of nulls. So files
+    must have those as soon as the table has such columns. Where somebody chose the columns, they stay chosen.
+    """
+    wanted = default_columns(after, max(MAX_COLUMNS, len(defined) - len(_ALWAYS)))
+    chosen = defined and (before is None or not set(default_columns(before)) <= set(defined))
+    missing = [name for name in wanted if name not in defined]
+    return (*defined, *missing) if missing and not chosen else None
+
+
+def definitions_without(
+    storage: Storage, config: TableConfig, partitions: Collection[str]
+) -> tuple[str, bytes] | None:
+    """Return path and content of the definitions without some partitions; None when they name none of them."""
+    found = _definitions(storage, config)
+    kept = {name: definition for name, definition in found.items() if name not in partitions}
+    if kept == found:
+        return None
+    content = json.dumps({"indexDefinitions": kept}, indent=2)
+    return INDEX_DEFINITIONS.find(config.properties), content.encode()
+
+
+def is_partitioned_record_index(storage: Storage, config: TableConfig) -> bool:
+    """Whether keys are indexed by data partition (Hudi 1.1 and later), which drawstring does not keep."""
+    definition = _definitions(storage, config).get(RECORD_INDEX) or {}
+    return str((definition.get("indexOptions") or {}).get("isPartitioned")).lower() == "true"
+
+
+def defined_columns(storage: Storage, config: TableConfig) -> tuple[str, ...]:
+    """Return the columns that the definitions name, whether the table has them or not; none without definitions."""
+    definition = _definitions(storage, config).get(COLUMN_STATS)
+    return tuple(definition.get("sourceFields") or ()) if definition else ()
 
 
 def _type_of(schema: pa.Schema, dotted: str) -> pa.DataType | None:

@@ -101,7 +101,7 @@ def _existing_file(
         ranges = ranges_of_log_file(storage, log.path, columns) if log and columns else []
         return NewDataFile(partition_path, name, size, ranges)
     stat = WriteStat(base.file_id, base.path, partition_path, file_size=size)
-    bloom_filter = read_bloom_filter(storage, stat) if with_bloom_filters else None
+    bloom_filter = read_bloom_filter(storage, stat, base.path) if with_bloom_filters else None
     ranges = ranges_of_base_file(storage, base.path, columns) if columns else []
     return NewDataFile(partition_path, name, size, ranges, bloom_filter)
 

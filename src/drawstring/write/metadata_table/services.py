@@ -17,7 +17,7 @@ from drawstring.timeline.timeline import Timeline
 from drawstring.view.metadata_table import FOLDER, MetadataTable
 from drawstring.write.commit_encoding import encode_rollback, encode_rollback_plan
 from drawstring.write.publication import NewFile, Publication
-from drawstring.write.services.archive import ArchiveRetention, archive, plan_archive
+from drawstring.write.services.archive import ArchiveRetention, archive, plan_archive, point_at_newest
 from drawstring.write.services.clean import (
     CleanInput,
     CleanRetention,
@@ -25,6 +25,7 @@ from drawstring.write.services.clean import (
     encode_clean_plan,
     plan_clean,
 )
+from drawstring.write.slots import Decision, Step
 
 RETENTION = CleanRetention(commits=12)
 """Hudi derives it from the data table's ten commits, with a fifth more."""
@@ -112,6 +113,37 @@ def archive_timeline(
             NewFile(f"{FOLDER}/{file.path}", file.content) for file in steps.finally_replaces
         ),
     )
+
+
+def archive_decisions(
+    storage: Storage,
+    metadata: MetadataTable,
+    data_timeline: Timeline,
+    retention: ArchiveRetention | None = None,
+) -> Iterator[Decision]:
+    """Yield what a slot must decide to archive the metadata table's timeline; nothing when nothing is old enough.
+
+    The file of instants is written first, where it does not count until a manifest names it.
+    """
+    steps = archive_timeline(storage, metadata, data_timeline, retention or ArchiveRetention())
+    if not steps.creates:
+        return
+    segment, manifest = steps.creates
+    if (
+        storage.create_if_absent(segment.path, segment.content)
+        or storage.read(segment.path) == segment.content
+    ):
+        *_, last = steps.removes
+        deleted = tuple(map(Step.delete, steps.removes))
+        yield Decision(
+            f"archive_{manifest.path}", (Step.create(manifest.path, manifest.content), *deleted), removes=last
+        )
+
+
+def point_at_newest_history(storage: Storage) -> None:
+    """Say which manifest of the metadata table's history is current."""
+    nested = NestedStorage(storage, FOLDER)
+    point_at_newest(nested, read_table_config(nested))
 
 
 def _partitions(storage: Storage) -> list[str]:

@@ -94,7 +94,7 @@ class MetadataTableWriter:
         self._storage, self._config = storage, config
         self.partitions = kept_partitions(config)
         layout.check_supported(self.partitions, source=storage.root)
-        self._metadata = MetadataTable(storage, config, timeline)
+        self.metadata = MetadataTable(storage, config, timeline)
         self._groups: dict[str, int] = {}
 
     def prepare(self, change: DataTableChange, instant: str) -> MetadataDelta:
@@ -117,7 +117,7 @@ class MetadataTableWriter:
         return self._groups[name]
 
     def _index_changes(self, change: DataTableChange, instant: str) -> Iterator[IndexChange]:
-        known = self._metadata if layout.PARTITION_STATS in self.partitions else None
+        known = self.metadata if layout.PARTITION_STATS in self.partitions else None
         instant_ms = records.epoch_millis(instant, self._config.timezone)
         yield from index_changes(change, self.partitions, instant, instant_ms, known)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -54,30 +54,46 @@ class ArchiveRetention:
 
     min_commits: int = 20
     max_commits: int = 30
+    beyond_savepoint: bool = False
+
+    def beside(self, cleaned_until: int) -> ArchiveRetention:
+        """Return the retention beside a cleaner that keeps so many of the newest writes readable, as Hudi does.
+
+        What the cleaner keeps must stay active, or nobody could ask for it.
+        """
+        least = cleaned_until + 1
+        if least <= self.min_commits:
+            return self
+        most = least + self.max_commits - self.min_commits
+        return ArchiveRetention(least, most, self.beyond_savepoint)
 
 
 def plan_archive(
-    timeline: Timeline, retention: ArchiveRetention, *, metadata_compacted: str | None = None
+    timeline: Timeline,
+    retention: ArchiveRetention,
+    *,
+    metadata_compacted: str | None = None,
+    limits: Iterable[str] = (),
 ) -> tuple[Instant, ...]:
     """Return the completed instants to archive, oldest first.
 
     1. Nothing happens until there are more than `max_commits` writes; then `min_commits` stay.
-    2. Nothing at or after a pending instant, or at or after a savepoint goes.
+    2. The last write before a pending instant stays, and what came since. So does a savepoint, and what came since
+       unless the retention goes beyond.
     3. Where there is a metadata table, only what its last compaction took in goes: `metadata_compacted` is that
        instant, an empty string when there was none yet, None without a metadata table.
-    4. Cleans and rollbacks go with the writes around them; the newest clean stays, for the next one begins there.
+    4. Nothing at or after one of the `limits` goes: instants that somebody needs.
+    5. Cleans and rollbacks go with the writes around them; the newest clean stays, for the next one begins there.
     """
     writes = timeline.completed_writes
     if len(writes) <= retention.max_commits:
         return ()
-    limits = [instant.requested_time for instant in (*timeline.pending, *timeline.savepoints)]
-    if metadata_compacted is not None:
-        limits.append(metadata_compacted)
-    limit = min(limits, default=None)
+    limit = min([*_limits(timeline, retention, metadata_compacted), *limits], default=None)
+    saved = {instant.requested_time for instant in timeline.savepoints}
     old = [
         write
         for write in writes[: len(writes) - retention.min_commits]
-        if limit is None or write.requested_time < limit
+        if (limit is None or write.requested_time < limit) and write.requested_time not in saved
     ]
     if not old:
         return ()
@@ -93,30 +109,60 @@ def plan_archive(
     return tuple(sorted([*old, *others], key=lambda instant: instant.requested_time))
 
 
+def _limits(timeline: Timeline, retention: ArchiveRetention, metadata_compacted: str | None) -> Iterator[str]:
+    pending = min((instant.requested_time for instant in timeline.pending), default=None)
+    if pending is not None:
+        before = [w.requested_time for w in timeline.completed_writes if w.requested_time < pending]
+        yield before[-1] if before else pending
+    if timeline.savepoints and not retention.beyond_savepoint:
+        yield min(instant.requested_time for instant in timeline.savepoints)
+    if metadata_compacted is not None:
+        late = (w for w in timeline.completed_writes if (w.completion_time or "") > metadata_compacted)
+        yield next((write.requested_time for write in late), metadata_compacted)
+
+
 @dataclass(frozen=True)
 class HistoryVersion:
-    """The history as one manifest names it: files with their sizes, in order."""
+    """The history as one manifest names it: files with their sizes, in order; and the next number for a manifest."""
 
     number: int = 0
     files: tuple[tuple[str, int], ...] = field(default=())
+    next_number: int = 1
 
 
 def read_version(storage: Storage, config: TableConfig) -> HistoryVersion:
-    """Return the current version of the history; number 0 without files when there is none."""
-    folder = config.history_directory
+    """Return the current version of the history; number 0 without files when there is none.
+
+    A manifest above the current one was begun and never pointed at: its number is not used again.
+    """
+    numbers = _manifests(storage, config)
+    if not numbers:
+        return HistoryVersion()
+    said = _pointed_at(storage, config)
+    number = int(said) if said.isdigit() and int(said) in numbers else numbers[-1]
+    return HistoryVersion(number, _named_files(storage, config, number), numbers[-1] + 1)
+
+
+def _manifests(storage: Storage, config: TableConfig) -> list[int]:
     try:
-        names = {entry.name for entry in storage.list(folder)}
+        names = storage.list_names(config.history_directory)
     except FileNotFoundError:
-        return HistoryVersion()
-    numbers = sorted(int(name[9:]) for name in names if name.startswith("manifest_") and name[9:].isdigit())
-    said = storage.read(f"{folder}/{_VERSION_FILE}").decode().strip() if _VERSION_FILE in names else ""
-    number = int(said) if said.isdigit() and int(said) in numbers else max(numbers, default=0)
-    if not number:
-        return HistoryVersion()
-    path = f"{folder}/manifest_{number}"
+        return []
+    return sorted(int(name[9:]) for name in names if name.startswith("manifest_") and name[9:].isdigit())
+
+
+def _pointed_at(storage: Storage, config: TableConfig) -> str:
+    try:
+        return storage.read(f"{config.history_directory}/{_VERSION_FILE}").decode("utf-8", "replace").strip()
+    except FileNotFoundError:
+        return ""
+
+
+def _named_files(storage: Storage, config: TableConfig, number: int) -> tuple[tuple[str, int], ...]:
+    path = f"{config.history_directory}/manifest_{number}"
     try:
         found = json.loads(storage.read(path))["files"]
-        return HistoryVersion(number, tuple((str(one["fileName"]), int(one["fileLen"])) for one in found))
+        return tuple((str(one["fileName"]), int(one["fileLen"])) for one in found)
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptTable(
             f"Cannot archive: {path} of {storage.root} is no list of files ({error!r}). Restore the file.",
@@ -128,33 +174,59 @@ def read_version(storage: Storage, config: TableConfig) -> HistoryVersion:
 def archive(storage: Storage, config: TableConfig, instants: Sequence[Instant]) -> Publication:
     """Return the steps that move completed instants into the history; nothing for none.
 
-    The files of each instant on the active timeline go pending ones first: an instant without its completed file
-    would pass for one that failed.
+    First comes the file of instants, which counts once the manifest after it names it. The file that points at the
+    current manifest goes: without it readers take the newest, also when somebody repeats these steps late. The files
+    of each instant on the active timeline go pending ones first: an instant without its completed file would pass for
+    one that failed.
     """
     if not instants:
         return Publication(())
-    folder = config.history_directory
-    names = [entry.name for entry in storage.list(config.timeline_directory) if not entry.is_directory]
+    names = frozenset(storage.list_names(config.timeline_directory))
     content = _segment([_row(storage, config, instant, names) for instant in instants])
-    first, last = instants[0].requested_time, instants[-1].requested_time
+    added = (f"{instants[0].requested_time}_{instants[-1].requested_time}_0.parquet", len(content))
     current = read_version(storage, config)
-    added = (f"{first}_{last}_0.parquet", len(content))
-    kept = [one for one in current.files if one[0] != added[0]]
-    files = (*kept, added)
-    manifest = _manifest(files)
-    number = current.number + 1
-    stale = [
-        f"{folder}/manifest_{old}"
-        for old in range(max(0, number - KEPT_MANIFESTS - 8), number - KEPT_MANIFESTS + 1)
-    ]
+    changed = _changed(storage, config, current, added, content, without=())
+    return replace(changed, removes=(*changed.removes, *_active_files(config, instants, names)))
+
+
+def _changed(
+    storage: Storage,
+    config: TableConfig,
+    current: HistoryVersion,
+    added: tuple[str, int],
+    content: bytes,
+    *,
+    without: Collection[str],
+) -> Publication:
+    """Return the steps that make a version of the history with another file, and without those that it replaces."""
+    folder = config.history_directory
+    kept = [one for one in current.files if one[0] != added[0] and one[0] not in without]
+    number = current.next_number
     return Publication(
-        (NewFile(f"{folder}/{added[0]}", content), NewFile(f"{folder}/manifest_{number}", manifest)),
-        removes=(*_active_files(config, instants, names), *(path for path in stale if storage.exists(path))),
-        finally_replaces=(NewFile(f"{folder}/{_VERSION_FILE}", str(number).encode()),),
+        (
+            NewFile(f"{folder}/{added[0]}", content),
+            NewFile(f"{folder}/manifest_{number}", _manifest((*kept, added))),
+        ),
+        removes=(f"{folder}/{_VERSION_FILE}", *_unneeded(storage, config, current, added[0])),
     )
 
 
-def merge_level(storage: Storage, config: TableConfig) -> Publication:
+def _unneeded(storage: Storage, config: TableConfig, current: HistoryVersion, added: str) -> list[str]:
+    """Return manifests that are old enough, and files that only those name."""
+    folder = config.history_directory
+    old = _manifests(storage, config)[: -(KEPT_MANIFESTS - 1)]
+    old = [number for number in old if number != current.number]
+    if not old:
+        return []
+    needed = {added, *(name for name, _ in current.files)}
+    for number in _manifests(storage, config):
+        if number not in old:
+            needed.update(name for name, _ in _named_files(storage, config, number))
+    unnamed = [n for n in storage.list_names(folder) if _SEGMENT.match(n) and n not in needed]
+    return [*(f"{folder}/manifest_{number}" for number in old), *(f"{folder}/{name}" for name in unnamed)]
+
+
+def merge_level(storage: Storage, config: TableConfig, *, files: int = MERGED_FILES) -> Publication:
     """Return the steps that make one file of the next level of the oldest files of a full one; nothing if none is."""
     folder = config.history_directory
     current = read_version(storage, config)
@@ -163,10 +235,10 @@ def merge_level(storage: Storage, config: TableConfig) -> Publication:
         match = _SEGMENT.match(name)
         if match is not None:
             by_level.setdefault(int(match.group(3)), []).append(name)
-    full = [level for level, names in sorted(by_level.items()) if len(names) >= MERGED_FILES]
+    full = [level for level, names in sorted(by_level.items()) if len(names) >= files]
     if not full:
         return Publication(())
-    chosen = sorted(by_level[full[0]])[:MERGED_FILES]
+    chosen = sorted(by_level[full[0]])[:files]
     tables = []
     for name in chosen:
         with storage.open(f"{folder}/{name}") as file:
@@ -175,13 +247,14 @@ def merge_level(storage: Storage, config: TableConfig) -> Publication:
     content = _written(merged)
     times = merged.column("instantTime")
     name = f"{times[0].as_py()}_{times[len(times) - 1].as_py()}_{full[0] + 1}.parquet"
-    files = (*(one for one in current.files if one[0] not in chosen), (name, len(content)))
-    number = current.number + 1
-    # Readers of the manifest before still need the files that were merged; a later merge finds them unnamed.
-    return Publication(
-        (NewFile(f"{folder}/{name}", content), NewFile(f"{folder}/manifest_{number}", _manifest(files))),
-        finally_replaces=(NewFile(f"{folder}/{_VERSION_FILE}", str(number).encode()),),
-    )
+    return _changed(storage, config, current, (name, len(content)), content, without=chosen)
+
+
+def point_at_newest(storage: Storage, config: TableConfig) -> None:
+    """Say which manifest is current, for readers that do not look for the newest; nobody is ever pointed back."""
+    path, numbers = f"{config.history_directory}/{_VERSION_FILE}", _manifests(storage, config)
+    if numbers and not _pointed_at(storage, config):
+        storage.replace_if(path, None, str(numbers[-1]).encode())
 
 
 def _manifest(files: Iterable[tuple[str, int]]) -> bytes:
@@ -189,7 +262,9 @@ def _manifest(files: Iterable[tuple[str, int]]) -> bytes:
     return json.dumps({"files": entries}, indent=2).encode()
 
 
-def _row(storage: Storage, config: TableConfig, instant: Instant, names: Sequence[str]) -> dict[str, object]:
+def _row(
+    storage: Storage, config: TableConfig, instant: Instant, names: Collection[str]
+) -> dict[str, object]:
     folder = config.timeline_directory
     plan = None
     for action in _PLANNED.get(instant.action, ()):
@@ -217,13 +292,13 @@ def _written(table: pa.Table) -> bytes:
     return content
 
 
-def _active_files(config: TableConfig, instants: Sequence[Instant], names: Sequence[str]) -> list[str]:
+def _active_files(config: TableConfig, instants: Sequence[Instant], names: Collection[str]) -> list[str]:
     folder = config.timeline_directory
     archived = {instant.requested_time: instant.file_name for instant in instants}
     pending: list[str] = []
     completed: list[str] = []
     for name in sorted(names):
-        time = re.split(r"[_.]", name, maxsplit=1)[0]
+        time = name.partition(".")[0].partition("_")[0]
         if time in archived:
             (completed if name == archived[time] else pending).append(f"{folder}/{name}")
     return pending + completed

@@ -43,19 +43,20 @@ class CleanPlan:
     """Files to delete, by partition path; names are without it.
 
     `earliest_retained` is the oldest write whose state of the table can still be read, None where versions are
-    counted. `deleted_partitions` will have no file left.
+    counted; `extra` is what the next clean wants to know. A partition of which no file is left stays one: nobody can
+    delete its metafile, also late, beside a writer that is just filling it.
     """
 
     policy: CleanPolicy
     earliest_retained: Instant | None
     last_completed: str
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    deleted_partitions: tuple[str, ...] = ()
+    extra: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
-        return not self.files and not self.deleted_partitions
+        return not self.files
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class CleanInput:
     - `slices`: every slice of each partition, newest first within a group; see `all_slices`.
     - `replaced`: by which instant file groups were replaced.
     - `savepointed`: names of files that savepoints keep, by partition path.
-    - `compactions`: the instant of the pending compaction of file groups.
+    - `compactions`: the instant of the pending compaction, or clustering, of file groups.
     """
 
     timeline: Timeline
@@ -76,7 +77,7 @@ class CleanInput:
 
 
 def earliest_retained(
-    timeline: Timeline, retention: CleanRetention, *, oldest_time: str = ""
+    timeline: Timeline, retention: CleanRetention, *, oldest_time: str = "", limit: str = ""
 ) -> Instant | None:
     """Return the oldest write whose state must stay readable; None when nothing may be cleaned by time.
 
@@ -84,6 +85,7 @@ def earliest_retained(
         timeline: the table's.
         retention: the policy.
         oldest_time: for KEEP_LATEST_BY_HOURS, now less the hours, in the digits of the timeline.
+        limit: how far one clean may go; no limit when it is empty.
     """
     writes = timeline.completed_writes
     if retention.policy is CleanPolicy.KEEP_LATEST_COMMITS:
@@ -92,6 +94,8 @@ def earliest_retained(
         found = next((write for write in writes if write.requested_time >= oldest_time), None)
     else:
         return None
+    if found is not None and limit and found.requested_time > limit:
+        found = next(write for write in writes if write.requested_time >= limit)
     pending = min((instant.requested_time for instant in timeline.pending), default=None)
     if found is None or pending is None or found.requested_time < pending:
         return found
@@ -100,23 +104,19 @@ def earliest_retained(
     return before[-1] if before else None
 
 
-def plan_clean(given: CleanInput, retention: CleanRetention, *, oldest_time: str = "") -> CleanPlan:
+def plan_clean(
+    given: CleanInput, retention: CleanRetention, *, oldest_time: str = "", limit: str = ""
+) -> CleanPlan:
     """Return what a clean deletes; see `earliest_retained` for the arguments."""
-    retained = earliest_retained(given.timeline, retention, oldest_time=oldest_time)
+    retained = earliest_retained(given.timeline, retention, oldest_time=oldest_time, limit=limit)
     files: dict[str, tuple[str, ...]] = {}
-    emptied: list[str] = []
     by_versions = retention.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS
     for path, slices in given.slices.items() if retained is not None or by_versions else ():
         chosen = list(_chosen(given, path, slices, retention, retained))
         if chosen:
             files[path] = tuple(sorted(chosen))
-            # Somebody who is at work may be writing the partition's next files.
-            if not given.timeline.pending and set(chosen) == {
-                f.name for found in slices for f in found.files
-            }:
-                emptied.append(path)
     last = max((write.requested_time for write in given.timeline.completed_writes), default="")
-    return CleanPlan(retention.policy, retained, last, files, tuple(emptied))
+    return CleanPlan(retention.policy, retained, last, files)
 
 
 def _chosen(
@@ -154,11 +154,10 @@ def _outdated(
         return
     assert retained is not None
     limit = retained.requested_time
+    # What was newest when the oldest retained state came about is part of that state.
     before = next((old.base_instant for old in history if old.base_instant < limit), None)
-    keeps_before = retention.policy is CleanPolicy.KEEP_LATEST_COMMITS
     for old in history[1:]:
-        is_last_before = keeps_before and old.base_instant == before
-        if old.base_instant < limit and not is_last_before and old not in needed:
+        if old.base_instant < limit and old.base_instant != before and old not in needed:
             yield old
 
 
@@ -177,7 +176,7 @@ def _needed_by_compaction(history: Sequence[FileSlice], compaction: str | None) 
 def encode_clean_plan(plan: CleanPlan, root: str) -> bytes:
     """Encode the plan as the content of a requested clean; paths are absolute below `root`."""
     retained = plan.earliest_retained
-    record = {
+    record: dict[str, object] = {
         "earliestInstantToRetain": retained
         and {"timestamp": retained.requested_time, "action": retained.action.value, "state": "COMPLETED"},
         "lastCompletedCommitTimestamp": plan.last_completed,
@@ -188,8 +187,8 @@ def encode_clean_plan(plan: CleanPlan, root: str) -> bytes:
             path: [{"filePath": _absolute(root, path, name), "isBootstrapBaseFile": False} for name in names]
             for path, names in plan.files.items()
         },
-        "partitionsToBeDeleted": list(plan.deleted_partitions),
-        "extraMetadata": {},
+        "partitionsToBeDeleted": [],
+        "extraMetadata": dict(plan.extra),
     }
     return encode_container(avro_schemas.CLEAN_PLAN, record)
 
@@ -214,13 +213,13 @@ def encode_clean(
                 "deletePathPatterns": list(names),
                 "successDeleteFiles": deleted[path],
                 "failedDeleteFiles": sorted(failed.get(path, ())),
-                "isPartitionDeleted": path in plan.deleted_partitions,
+                "isPartitionDeleted": False,
             }
             for path, names in plan.files.items()
         },
         "version": _VERSION,
         "bootstrapPartitionMetadata": {},
-        "extraMetadata": {},
+        "extraMetadata": dict(plan.extra),
     }
     return encode_container(avro_schemas.CLEAN, record)
 

@@ -138,3 +138,27 @@ def test_promoted_columns_keep_their_range():
 def test_nested_columns_and_times_of_day_have_no_range():
     assert not any(map(can_have_range, (pa.list_(pa.int32()), pa.struct([]), pa.null(), pa.time64("us"))))
     assert can_have_range(pa.string())
+
+
+def test_ranges_of_files_before_and_after_a_promotion_to_text_merge_in_either_order():
+    numbers = ColumnRange("c", pa.int32(), 1, 9, 2, 0)
+    texts = ColumnRange("c", pa.string(), "a", "b", 2, 0)
+    for merged in (numbers.merged(texts), texts.merged(numbers)):
+        assert (merged.type, merged.lower, merged.value_count) == (pa.string(), "", 4)
+        assert merged.upper >= "b"
+
+
+def test_ranges_merge_to_the_promoted_type_in_either_order():
+    numbers = ColumnRange("c", pa.int32(), 1, 9, 2, 0)
+    floats = ColumnRange("c", pa.float32(), 2.5, 3.5, 2, 0)
+    for merged in (numbers.merged(floats), floats.merged(numbers)):
+        assert (merged.type, merged.lower, merged.upper) == (pa.float32(), 1.0, 9.0)
+        assert isinstance(merged.lower, float)
+
+
+def test_texts_that_became_dates_or_decimals_have_the_widest_range():
+    texts = ColumnRange("c", pa.string(), "1970-01-02", "1970-01-03", 2, 0)
+    dates, decimals = texts.promoted(pa.date32()), texts.promoted(pa.decimal128(5, 2))
+    assert dates.lower < -700_000
+    assert dates.upper > 2_900_000
+    assert (decimals.lower, decimals.upper) == (-99999, 99999)

@@ -37,11 +37,22 @@ def test_twenty_stay_when_there_are_more_than_thirty():
 
 
 def test_pending_instants_savepoints_and_the_metadata_table_hold_back():
-    assert plan_archive(many(6, pending(3)), FEW)[-1] == completed(2)
+    # The last write before one that is pending says what the pending one began with.
+    assert plan_archive(many(6, pending(3)), FEW) == (completed(1),)
+    assert plan_archive(many(6, pending(1)), FEW) == ()
     saved = Instant(time(2), Action.SAVEPOINT, State.COMPLETED, time(9))
     assert plan_archive(many(6, saved), FEW) == (completed(1),)
+    beyond = ArchiveRetention(2, 3, beyond_savepoint=True)
+    assert plan_archive(many(6, saved), beyond) == tuple(completed(n) for n in (1, 3, 4))
     assert plan_archive(many(6), FEW, metadata_compacted="") == ()
-    assert plan_archive(many(6), FEW, metadata_compacted=time(4)) == tuple(completed(n) for n in (1, 2, 3))
+    assert plan_archive(many(6), FEW, metadata_compacted=time(4)) == tuple(completed(n) for n in range(1, 5))
+    assert plan_archive(many(6), FEW, metadata_compacted=time(2)) == tuple(completed(n) for n in (1, 2))
+    assert plan_archive(many(6), FEW, limits=[time(3)]) == tuple(completed(n) for n in (1, 2))
+
+
+def test_what_a_cleaner_keeps_stays_active():
+    assert ArchiveRetention().beside(10) == ArchiveRetention()
+    assert ArchiveRetention().beside(40) == ArchiveRetention(41, 51)
 
 
 def test_cleans_and_rollbacks_go_along_but_not_the_newest_clean():

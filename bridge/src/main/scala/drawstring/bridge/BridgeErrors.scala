@@ -114,6 +114,13 @@ object BridgeErrors {
     error
   }
 
+  def noV1Stream(): DrawstringBridgeException = make(
+    "InvalidOption",
+    "STREAM_NEEDS_V2",
+    "Streams of Hudi tables are read through DataSource V2 only. Take hudi out of " +
+      "spark.sql.streaming.disabledV2MicroBatchReaders."
+  )
+
   def noCatalog(path: String): DrawstringBridgeException = make(
     "BridgeError",
     "CATALOG_NOT_CONFIGURED",

@@ -29,20 +29,25 @@ object Constants {
     if (found.isEmpty) reader else new ConstantsReader(reader, found)
   }
 
-  def vector(rows: Int, dataType: DataType, value: JsonNode): ColumnVector = {
+  def vector(rows: Int, dataType: DataType, value: JsonNode): ColumnVector =
+    vector(rows, dataType, Values.fromWire(value, dataType))
+
+  /** `value` as Spark keeps it. */
+  def vector(rows: Int, dataType: DataType, value: Any): ColumnVector = {
     val made = new ConstantColumnVector(rows, dataType)
-    if (value.isNull) made.setNull()
-    else {
-      made.setNotNull()
-      dataType match {
-        case BooleanType => made.setBoolean(value.asBoolean)
-        case ByteType => made.setByte(value.asInt.toByte)
-        case ShortType => made.setShort(value.asInt.toShort)
-        case IntegerType | DateType => made.setInt(value.asInt)
-        case LongType => made.setLong(value.asLong)
-        case _: StringType => made.setUtf8String(UTF8String.fromString(value.asText))
-        case other => throw BridgeErrors.unknownCast("constant", "json", other.catalogString)
-      }
+    if (value == null) made.setNull() else made.setNotNull()
+    (value, dataType) match {
+      case (null, _) =>
+      case (found: Boolean, _) => made.setBoolean(found)
+      case (found: Byte, _) => made.setByte(found)
+      case (found: Short, _) => made.setShort(found)
+      case (found: Int, _) => made.setInt(found)
+      case (found: Long, _) => made.setLong(found)
+      case (found: Float, _) => made.setFloat(found)
+      case (found: Double, _) => made.setDouble(found)
+      case (found: Decimal, decimal: DecimalType) => made.setDecimal(found, decimal.precision)
+      case (found: UTF8String, _) => made.setUtf8String(found)
+      case (_, other) => throw BridgeErrors.unknownCast("constant", "json", other.catalogString)
     }
     made
   }

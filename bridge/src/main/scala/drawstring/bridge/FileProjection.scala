@@ -41,8 +41,8 @@ case class CutProjection(file: StructType, columns: Vector[(Int, Cast)], untouch
 /** The readers for files of one projection. */
 case class ProjectedFiles(projection: CutProjection, files: BaseFiles) {
 
-  def open(file: PartitionedFile, root: String, merging: Boolean): PartitionReader[ColumnarBatch] =
-    new ProjectedReader(files.open(file, root, merging), projection)
+  def open(file: PartitionedFile, root: String, positioned: Boolean): PartitionReader[ColumnarBatch] =
+    new ProjectedReader(files.open(file, root, positioned), projection)
 }
 
 class ProjectedReader(reader: PartitionReader[ColumnarBatch], projection: CutProjection) extends PartitionReader[ColumnarBatch] {

@@ -124,7 +124,7 @@ class HoodieFileFormat(@transient index: HoodieFileIndex) extends ParquetFileFor
       index.table,
       requiredSchema,
       filters.toArray,
-      withPositions = true,
+      showsPositions = false,
       index.whole
     )
     val batches = options.get(FileFormat.OPTION_RETURNING_BATCH).contains("true")

@@ -7,14 +7,24 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.read.LocalScan
 import org.apache.spark.sql.types._
 
+/** What metadata says to an aggregation: rows, and the slices for which it does not speak, if any, for a reason. */
+case class AggregationAnswer(rows: JsonNode, rest: Option[ScanPlan], reason: String)
+
+object AggregationAnswer {
+
+  def fromWire(node: JsonNode): Option[AggregationAnswer] =
+    Option(node.get("rows")).filterNot(_.isNull).map { rows =>
+      val rest = Option(node.get("rest")).filterNot(_.isNull).map(ScanPlan.fromWire)
+      AggregationAnswer(rows, rest, node.path("reason").asText(""))
+    }
+}
+
 /** An aggregation that metadata answered: rows, and no file to be read. */
 class HoodieLocalScan(table: LoadedTable, request: ScanRequest, schema: StructType, answer: JsonNode) extends LocalScan {
 
   override def readSchema(): StructType = schema
 
-  override def rows(): Array[InternalRow] = answer.elements().asScala.map { row =>
-    InternalRow.fromSeq(schema.fields.toSeq.zipWithIndex.map { case (field, at) => Values.fromWire(row.get(at), field.dataType) })
-  }.toArray
+  override def rows(): Array[InternalRow] = HoodieLocalScan.rows(answer, schema).map(InternalRow.fromSeq).toArray
 
   override def description(): String =
     s"hudi ${table.path} answered by metadata: ${schema.catalogString}"
@@ -30,6 +40,11 @@ class HoodieLocalScan(table: LoadedTable, request: ScanRequest, schema: StructTy
 }
 
 object HoodieLocalScan {
+
+  /** The rows of an answer, values as Spark keeps them. */
+  def rows(answer: JsonNode, schema: StructType): Seq[Seq[Any]] = answer.elements().asScala.map { row =>
+    schema.fields.toSeq.zipWithIndex.map { case (field, at) => Values.fromWire(row.get(at), field.dataType) }
+  }.toVector
 
   /** The columns of an aggregation's rows, groups first. None where a column is not found. */
   def schema(table: StructType, aggregation: PushedAggregation): Option[StructType] = {

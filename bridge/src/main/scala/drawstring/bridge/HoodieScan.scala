@@ -6,7 +6,9 @@ import org.apache.spark.sql.connector.expressions.NamedReference
 import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
 import org.apache.spark.sql.connector.read._
+import org.apache.spark.sql.connector.read.partitioning.{KeyGroupedPartitioning, Partitioning, UnknownPartitioning}
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 
 /** One scan of one snapshot; planned when somebody first asks, and again when filters come while the query runs. */
@@ -15,14 +17,40 @@ class HoodieScan(
     val table: LoadedTable,
     schema: StructType,
     val filters: Vector[PushedFilter],
-    asked: ScanRequest
+    asked: ScanRequest,
+    val sample: Option[Sample]
 ) extends Scan
     with SupportsReportStatistics
+    with SupportsReportPartitioning
     with SupportsRuntimeV2Filtering {
   @volatile private var planned: Option[(Seq[JsonNode], ScanPlan)] = None
   @volatile private var runtimeFilters: Seq[JsonNode] = Nil
 
-  def request: ScanRequest = asked.copy(runtimeFilters = runtimeFilters)
+  def request: ScanRequest = asked.copy(
+    runtimeFilters = runtimeFilters,
+    hiddenColumns = HiddenColumns.in(schema, table.schema),
+    grouped = wantedGrouping.isDefined
+  )
+
+  /** The columns that are the table's own. */
+  val ownSchema: StructType = HiddenColumns.without(schema, table.schema)
+
+  /** By what the scan would keep rows together: where the session asks for it, and nothing chooses among splits.
+    *
+    * Each group is one task, which costs parallelism where nothing profits: a default of Spark's is not enough.
+    */
+  private val wantedGrouping: Option[ScanGrouping] =
+    if (SQLConf.get.contains(SQLConf.V2_BUCKETING_ENABLED.key) && SQLConf.get.v2BucketingEnabled && table.pushes("partitioning") && asked.limit.isEmpty && sample.isEmpty)
+      table.grouping.flatMap(_.in(schema))
+    else None
+
+  /** By what it does; metadata may have shown that it cannot. */
+  def grouping: Option[ScanGrouping] = wantedGrouping.filter(_ => plan.tasks.nonEmpty && plan.tasks.forall(_.key.isDefined))
+
+  override def outputPartitioning(): Partitioning = grouping match {
+    case Some(found) => new KeyGroupedPartitioning(found.expressions.toArray, plan.tasks.map(found.name).distinct.size)
+    case None => new UnknownPartitioning(0)
+  }
 
   def plan: ScanPlan = synchronized {
     if (!planned.exists(_._1 == runtimeFilters)) planned = Some(runtimeFilters -> table.plan(request))
@@ -46,19 +74,16 @@ class HoodieScan(
 
   def isStream: Boolean = stream.isDefined
 
-  def readerFactory(planned: ScanPlan): PartitionReaderFactory = HoodiePartitionReaderFactory(
-    SliceReaderFactory.create(
-      spark,
-      table,
-      readSchema(),
-      filters.flatMap(_.toParquet).toArray,
-      planned.tasks.exists(_.isMerge),
-      planned
-    )
-  )
+  def readerFactory(planned: ScanPlan): PartitionReaderFactory = {
+    val withPositions = schema.fieldNames.contains(HiddenColumns.Position) && ownSchema.length < schema.length
+    HoodiePartitionReaderFactory(
+      HoodieScan.slices(spark, table, ownSchema, filters, planned, withPositions),
+      if (ownSchema.length < schema.length) Some(schema) else None,
+      sample)
+  }
 
   override def filterAttributes(): Array[NamedReference] =
-    if (table.pushes("runtime-filters")) RuntimeFilters.columns(schema) else Array.empty
+    if (table.pushes("runtime-filters")) RuntimeFilters.columns(ownSchema) else Array.empty
 
   override def filter(predicates: Array[Predicate]): Unit = synchronized {
     runtimeFilters = (runtimeFilters ++ RuntimeFilters.toWire(predicates)).distinct
@@ -69,6 +94,7 @@ class HoodieScan(
     s"hudi ${table.path} [snapshot ${table.snapshot.substring(table.snapshot.lastIndexOf('@') + 1)}] " +
       s"PartitionFilters: [${partition.map(_.predicate).mkString(", ")}], " +
       s"PushedFilters: [${data.map(_.predicate).mkString(", ")}], " +
+      sample.map(part => s"PushedSample: ${part.share}, ").getOrElse("") +
       asked.limit.map(rows => s"Pushed${if (asked.order.isEmpty) "Limit" else "TopN"}: $rows, ").getOrElse("") +
       s"ReadSchema: ${schema.catalogString}"
   }
@@ -80,10 +106,10 @@ class HoodieScan(
 
   override def supportedCustomMetrics(): Array[CustomMetric] = ScanMetrics.supported
 
-  override def reportDriverMetrics(): Array[CustomTaskMetric] = ScanMetrics.of(shown)
+  override def reportDriverMetrics(): Array[CustomTaskMetric] = ScanMetrics.of(shown, table)
 
   private def identity =
-    (table.path, table.snapshot, table.options, schema, filters.map(f => f.wire -> f.kind).toSet, asked.limit, asked.order, runtimeFilters.toSet)
+    (table.path, table.snapshot, table.options, schema, filters.map(f => f.wire -> f.kind).toSet, asked.limit, asked.order, runtimeFilters.toSet, sample, wantedGrouping)
 
   override def equals(other: Any): Boolean = other match {
     case that: HoodieScan => identity == that.identity
@@ -91,4 +117,18 @@ class HoodieScan(
   }
 
   override def hashCode(): Int = identity.hashCode()
+}
+
+object HoodieScan {
+
+  /** The readers of a plan's slices under a schema of the table's own columns. */
+  def slices(
+      spark: SparkSession,
+      table: LoadedTable,
+      schema: StructType,
+      filters: Vector[PushedFilter],
+      plan: ScanPlan,
+      withPositions: Boolean
+  ): SliceReaderFactory =
+    SliceReaderFactory.create(spark, table, schema, filters.flatMap(_.toParquet).toArray, withPositions, plan)
 }

@@ -19,19 +19,24 @@ class HoodieScanBuilder(spark: SparkSession, table: LoadedTable)
     with SupportsPushDownV2Filters
     with SupportsPushDownLimit
     with SupportsPushDownTopN
+    with SupportsPushDownTableSample
     with SupportsPushDownAggregates {
+  /** Of metadata columns files know nothing. */
+  private val hidden = HiddenColumns.of(table.schema).map(_.name).toSet
   private var readSchema: StructType = table.schema
   private var pushed = Array.empty[PushedFilter]
   private var limit: Option[Int] = None
   private var order: Seq[PushedOrder] = Nil
-  private var answered: Option[(PushedAggregation, Option[HoodieLocalScan])] = None
-  private var local: Option[HoodieLocalScan] = None
+  private var sample: Option[Sample] = None
+  private var answered: Option[(PushedAggregation, Option[Scan])] = None
+  private var aggregated: Option[Scan] = None
 
   override def pruneColumns(requiredSchema: StructType): Unit = readSchema = requiredSchema
 
   /** Returns what Spark must still apply: everything but the filters that partition values answer exactly. */
   override def pushPredicates(predicates: Array[Predicate]): Array[Predicate] = {
-    val encoded = if (table.pushes("filters")) predicates.map(p => p -> Predicates.toWire(p)) else Array.empty[(Predicate, Option[JsonNode])]
+    val own = if (table.pushes("filters")) predicates.filterNot(Predicates.columns(_).exists(hidden)) else Array.empty[Predicate]
+    val encoded = own.map(p => p -> Predicates.toWire(p))
     val known = encoded.collect { case (p, Some(wire)) => p -> wire }
     val classes = if (known.isEmpty) Nil else table.pushFilters(known.map(_._2).toSeq)
     pushed = known.zip(classes).collect { case ((p, wire), kind) if kind != "rest" => PushedFilter(p, wire, kind) }
@@ -42,42 +47,55 @@ class HoodieScanBuilder(spark: SparkSession, table: LoadedTable)
   override def pushedPredicates(): Array[Predicate] = pushed.map(_.predicate)
 
   override def pushLimit(rows: Int): Boolean = {
-    if (table.pushes("limit")) limit = Some(rows)
+    if (table.pushes("limit") && sample.isEmpty) limit = Some(rows)
     limit.isDefined
   }
 
+  /** Rows are chosen as Spark would choose them; how many of a file are left is not known before it is read. */
+  override def pushTableSample(lower: Double, upper: Double, withReplacement: Boolean, seed: Long): Boolean = {
+    if (table.pushes("sample") && !withReplacement) sample = Some(Sample(lower, upper, seed))
+    sample.isDefined
+  }
+
   override def pushTopN(orders: Array[SortOrder], rows: Int): Boolean = {
-    val found = if (table.pushes("topn")) PushedOrder.of(orders) else None
+    val found = if (table.pushes("topn") && sample.isEmpty) PushedOrder.of(orders).filterNot(_.exists(key => hidden(key.column.head))) else None
     found.foreach { keys => order = keys; limit = Some(rows) }
     found.isDefined
   }
 
   override def isPartiallyPushed(): Boolean = true
 
-  /** All or nothing: what metadata cannot prove is read. */
-  override def supportCompletePushDown(aggregation: Aggregation): Boolean = answer(aggregation).isDefined
+  /** Where metadata does not speak for some slices, those are read, and Spark adds up. */
+  override def supportCompletePushDown(aggregation: Aggregation): Boolean =
+    answer(aggregation).exists(_.isInstanceOf[HoodieLocalScan])
 
   override def pushAggregation(aggregation: Aggregation): Boolean = {
-    local = answer(aggregation)
-    local.isDefined
+    aggregated = answer(aggregation)
+    aggregated.isDefined
   }
 
   /** Spark asks twice about one aggregation; it is answered once. */
-  private def answer(aggregation: Aggregation): Option[HoodieLocalScan] =
-    PushedAggregation.of(aggregation).filter(_ => table.pushes("aggregates")).flatMap { asked =>
+  private def answer(aggregation: Aggregation): Option[Scan] =
+    PushedAggregation.of(aggregation).filter(_ => table.pushes("aggregates") && sample.isEmpty).flatMap { asked =>
       if (!answered.exists(_._1 == asked)) answered = Some(asked -> answerOnce(asked))
       answered.flatMap(_._2)
     }
 
-  private def answerOnce(asked: PushedAggregation): Option[HoodieLocalScan] =
+  private def answerOnce(asked: PushedAggregation): Option[Scan] =
     HoodieLocalScan.schema(table.schema, asked).flatMap { schema =>
       val question = request.copy(aggregation = Some(asked))
-      table.pushAggregation(question).map(rows => new HoodieLocalScan(table, question, schema, rows))
+      table.pushAggregation(question).flatMap { answer =>
+        if (answer.rest.isEmpty) Some(new HoodieLocalScan(table, question, schema, answer.rows))
+        else PartialShape.of(table.schema, schema, asked).map { shape =>
+          new HoodiePartialScan(spark, table, question, shape, answer, pushed.toVector)
+        }
+      }
     }
 
   private def request: ScanRequest = ScanRequest(filters = pushed.map(_.wire).toSeq, limit = limit, order = order)
 
-  override def build(): Scan = local.getOrElse(new HoodieScan(spark, table, readSchema, pushed.toVector, request))
+  override def build(): Scan =
+    aggregated.getOrElse(new HoodieScan(spark, table, readSchema, pushed.toVector, request, sample))
 }
 
 /** A filter the planner uses: `partition` filters are answered by it, `data` filters only help to skip. */

@@ -6,7 +6,7 @@ import scala.collection.JavaConverters._
 import scala.util.{Failure, Success, Try}
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability}
+import org.apache.spark.sql.connector.catalog.{MetadataColumn, SupportsMetadataColumns, SupportsRead, Table, TableCapability}
 import org.apache.spark.sql.connector.expressions.{Expressions, Transform}
 import org.apache.spark.sql.connector.read.ScanBuilder
 import org.apache.spark.sql.sources.BaseRelation
@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** What the catalog path and the format path share: a pinned snapshot that can be scanned through V2. */
-trait HoodieReadableTable extends Table with SupportsRead {
+trait HoodieReadableTable extends Table with SupportsRead with SupportsMetadataColumns {
   def spark: SparkSession
 
   def loaded: LoadedTable
@@ -22,6 +22,8 @@ trait HoodieReadableTable extends Table with SupportsRead {
   override def name(): String = loaded.name
 
   override def schema(): StructType = loaded.schema
+
+  override def metadataColumns(): Array[MetadataColumn] = HiddenColumns.of(loaded.schema).toArray
 
   override def partitioning(): Array[Transform] =
     loaded.partitionColumns.map(column => Expressions.identity(s"`$column`"): Transform).toArray

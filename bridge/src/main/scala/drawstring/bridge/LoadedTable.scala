@@ -9,6 +9,7 @@ import org.apache.spark.sql.types.{DataType, StructType}
 
 /** A table pinned to one snapshot, as the planner described it when it was loaded.
   *
+  * `instant` is the newest that is seen, in digits of the timeline, 0 for none.
   * `snapshot` names everything that decides about rows; `session` and `timeline` only serve to open it again.
   */
 case class LoadedTable(
@@ -20,7 +21,9 @@ case class LoadedTable(
     properties: Map[String, String],
     useV2: Boolean,
     pushdowns: Set[String],
-    options: Map[String, String]
+    options: Map[String, String],
+    grouping: Option[Grouping],
+    instant: Long
 )(session: Map[String, String], timeline: String) {
 
   /** The same table, loaded again when options of one read ask for something else, such as another instant. */
@@ -34,6 +37,9 @@ case class LoadedTable(
   /** The same snapshot, shown under the columns that a query was resolved with. */
   def withSchema(resolved: StructType): LoadedTable = copy(schema = resolved)(session, timeline)
 
+  /** What was set for the store, by the session and by the read, under Hadoop's names. */
+  def store: Map[String, String] = StoreSettings.of(session ++ options)
+
   /** Whether the options of the read leave a push-down on. */
   def pushes(pushdown: String): Boolean = pushdowns.contains(pushdown)
 
@@ -42,9 +48,9 @@ case class LoadedTable(
 
   def plan(request: ScanRequest): ScanPlan = ScanPlan.fromWire(Bridge.request("plan_scan", question(request)))
 
-  /** The rows of an aggregation; None where metadata does not prove them. */
-  def pushAggregation(request: ScanRequest): Option[JsonNode] =
-    Option(Bridge.request("push_aggregation", question(request)).get("rows")).filterNot(_.isNull)
+  /** The rows of an aggregation; None where metadata does not prove any. */
+  def pushAggregation(request: ScanRequest): Option[AggregationAnswer] =
+    AggregationAnswer.fromWire(Bridge.request("push_aggregation", question(request)))
 
   /** What is known of the request's columns over the slices that it selects. */
   def summariseColumns(request: ScanRequest): JsonNode =
@@ -67,7 +73,8 @@ case class LoadedTable(
 object LoadedTable {
 
   /** Opens the table at `path`; option keys are compared without case, as everywhere in Spark. */
-  def load(path: String, options: Map[String, String]): LoadedTable = load(path, options, sessionSettings)
+  def load(path: String, options: Map[String, String]): LoadedTable =
+    load(path, options, sessionSettings ++ StoreSettings.ofSession(path, options))
 
   def load(path: String, options: Map[String, String], session: Map[String, String]): LoadedTable = {
     val lower = options.map { case (key, value) => key.toLowerCase(Locale.ROOT) -> value } - "path"
@@ -86,7 +93,9 @@ object LoadedTable {
     Wire.stringMap(node.get("properties")),
     node.get("use_v2").asBoolean,
     Wire.strings(node.get("pushdowns")).toSet,
-    options
+    options,
+    Grouping.fromWire(node.get("grouping")),
+    node.path("instant").asLong(0)
   )(session, node.get("timeline").asText)
 
   private def sessionSettings: Map[String, String] =

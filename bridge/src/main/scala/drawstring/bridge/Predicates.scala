@@ -13,6 +13,8 @@ import org.apache.spark.unsafe.types.UTF8String
 object Predicates {
   private val flipped = Map("=" -> "=", "<=>" -> "<=>", "<>" -> "<>", "<" -> ">", "<=" -> ">=", ">" -> "<", ">=" -> "<=")
 
+  private val textTests = Map("STARTS_WITH" -> "starts_with", "ENDS_WITH" -> "ends_with", "CONTAINS" -> "contains")
+
   def toWire(predicate: Predicate): Option[JsonNode] = predicate match {
     case and: And => both("and", toWire(and.left), toWire(and.right))
     case or: Or => both("or", toWire(or.left), toWire(or.right))
@@ -36,7 +38,7 @@ object Predicates {
     case ("IS_NULL", Seq(column: NamedReference)) => Some(on("is_null", column))
     case ("IS_NOT_NULL", Seq(column: NamedReference)) =>
       Some(Wire.obj().put("op", "not").set[ObjectNode]("part", on("is_null", column)))
-    case ("STARTS_WITH", Seq(column: NamedReference, prefix: Literal[_])) => valued("starts_with", column, prefix)
+    case (test, Seq(column: NamedReference, text: Literal[_])) if textTests.contains(test) => valued(textTests(test), column, text)
     case ("IN", (column: NamedReference) +: values) => in(column, values)
     case (op, Seq(column: NamedReference, value: Literal[_])) if flipped.contains(op) => comparison(op, column, value)
     case (op, Seq(value: Literal[_], column: NamedReference)) if flipped.contains(op) =>

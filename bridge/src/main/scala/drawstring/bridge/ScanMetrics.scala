@@ -10,24 +10,33 @@ object ScanMetrics {
     new BytesSelected,
     new FilesSkippedByPartition,
     new FilesSkippedByStatistics,
+    new FilesSkippedByIndex,
     new FilesSkippedByLimit,
     new FilesSkippedByTopN,
     new FilesSkippedByRuntimeFilter,
-    new PlanningTime
+    new PlanningTime,
+    new SlicesSelected,
+    new PinnedInstant,
+    new PartitionSize,
+    new ReadTime,
+    new MergedRecords
   )
 
-  def of(plan: ScanPlan): Array[CustomTaskMetric] = Array(
+  def of(plan: ScanPlan, table: LoadedTable): Array[CustomTaskMetric] = Array(
     value("filesSelected", plan.files),
     value("bytesSelected", plan.bytes),
     value("filesSkippedByPartition", plan.skippedBy("partition")),
     value("filesSkippedByStatistics", plan.skippedBy("partition statistics", "column statistics", "footer")),
+    value("filesSkippedByIndex", plan.skippedBy("record index", "bloom filter")),
     value("filesSkippedByLimit", plan.skippedBy("limit")),
     value("filesSkippedByTopN", plan.skippedBy("top n")),
     value("filesSkippedByRuntimeFilter", plan.skippedBy("runtime filter")),
-    value("planningTime", plan.planningMillis)
+    value("planningTime", plan.planningMillis),
+    value("slicesSelected", plan.tasks.size.toLong),
+    value("pinnedInstant", table.instant)
   )
 
-  private def value(metric: String, amount: Long): CustomTaskMetric = new CustomTaskMetric {
+  def value(metric: String, amount: Long): CustomTaskMetric = new CustomTaskMetric {
     override def name(): String = metric
 
     override def value(): Long = amount
@@ -80,4 +89,48 @@ class PlanningTime extends CustomSumMetric {
   override def name(): String = "planningTime"
 
   override def description(): String = "planning time in milliseconds"
+}
+
+class FilesSkippedByIndex extends CustomSumMetric {
+  override def name(): String = "filesSkippedByIndex"
+
+  override def description(): String = "files skipped by record index or bloom filter"
+}
+
+class SlicesSelected extends CustomSumMetric {
+  override def name(): String = "slicesSelected"
+
+  override def description(): String = "file slices selected"
+}
+
+class MergedRecords extends CustomSumMetric {
+  override def name(): String = "mergedRecords"
+
+  override def description(): String = "records that logs brought"
+}
+
+class ReadTime extends CustomSumMetric {
+  override def name(): String = "readTime"
+
+  override def description(): String = "read time in milliseconds"
+}
+
+/** The time of the pinned state, in the digits of the timeline. */
+class PinnedInstant extends CustomMetric {
+  override def name(): String = "pinnedInstant"
+
+  override def description(): String = "pinned instant"
+
+  override def aggregateTaskMetrics(values: Array[Long]): String = if (values.isEmpty) "none" else values.max.toString
+}
+
+class PartitionSize extends CustomMetric {
+  override def name(): String = "partitionSize"
+
+  override def description(): String = "bytes of each partition (total, least, median, greatest)"
+
+  override def aggregateTaskMetrics(values: Array[Long]): String = {
+    val sorted = values.sorted
+    if (sorted.isEmpty) "none" else s"${sorted.sum} (${sorted.head}, ${sorted(sorted.length / 2)}, ${sorted.last})"
+  }
 }

@@ -7,7 +7,8 @@ import com.fasterxml.jackson.databind.JsonNode
 /** How one file slice is read; `context` and `payload` are for the Python worker alone.
   *
   * `projection` says how the base file comes to the table's schema; None when it has it, or lacks columns at most.
-  * `constants` are values of columns that rows show whatever the base file holds.
+  * `constants` are values of columns that rows show whatever the base file holds, `hidden` those of metadata columns,
+  * as JSON. `key` is what all of its rows have in common, where that was asked for.
   */
 case class SliceTask(
     mode: String,
@@ -18,7 +19,9 @@ case class SliceTask(
     context: String,
     payload: String,
     projection: Option[FileProjection],
-    constants: Option[Constants] = None
+    constants: Option[Constants] = None,
+    hidden: Option[String] = None,
+    key: Option[JsonNode] = None
 ) extends Serializable {
   def isNative: Boolean = mode == SliceTask.Native
 
@@ -68,6 +71,8 @@ object ScanPlan {
     )
   }
 
+  private def present(node: JsonNode): Option[JsonNode] = Option(node).filterNot(_.isNull)
+
   private def task(
       node: JsonNode,
       contexts: Vector[String],
@@ -84,7 +89,9 @@ object ScanPlan {
       if (context < 0) "null" else contexts(context),
       Wire.text(node.get("payload")),
       projections.lift(node.get("projection").asInt),
-      constants.lift(node.get("constants").asInt)
+      constants.lift(node.get("constants").asInt),
+      present(node.get("hidden")).map(Wire.text),
+      present(node.get("key"))
     )
   }
 }

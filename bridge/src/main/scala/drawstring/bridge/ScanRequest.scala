@@ -12,7 +12,9 @@ case class ScanRequest(
     limit: Option[Int] = None,
     order: Seq[PushedOrder] = Nil,
     aggregation: Option[PushedAggregation] = None,
-    runtimeFilters: Seq[JsonNode] = Nil
+    runtimeFilters: Seq[JsonNode] = Nil,
+    hiddenColumns: Seq[String] = Nil,
+    grouped: Boolean = false
 ) {
 
   def toWire: ObjectNode = {
@@ -25,7 +27,8 @@ case class ScanRequest(
     Wire.putAll(node, "order", order.map(_.toWire))
     aggregation.fold[Any](node.putNull("aggregation"))(asked => node.set[ObjectNode]("aggregation", asked.toWire))
     Wire.putAll(node, "runtime_filters", runtimeFilters)
-    node
+    Wire.putStrings(node, "hidden_columns", hiddenColumns)
+    node.put("grouped", grouped)
   }
 }
 

@@ -10,7 +10,7 @@ import org.apache.spark.sql.connector.expressions.{Expressions, NamedReference}
 import org.apache.spark.sql.connector.read.Statistics
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.DataType
+import org.apache.spark.sql.types.{DataType, StructType}
 
 /** What is known of the rows that a scan selects and of the columns that it reads. */
 class ScanStatistics(scan: HoodieScan) extends Statistics {
@@ -18,7 +18,7 @@ class ScanStatistics(scan: HoodieScan) extends Statistics {
   override def sizeInBytes(): OptionalLong = OptionalLong.of(estimatedBytes)
 
   override def numRows(): OptionalLong =
-    scan.shown.rows.orElse(scan.shown.estimatedRows).map(OptionalLong.of).getOrElse(OptionalLong.empty())
+    scan.shown.rows.orElse(scan.shown.estimatedRows).map(sampled).map(OptionalLong.of).getOrElse(OptionalLong.empty())
 
   override lazy val columnStats: util.Map[NamedReference, ColumnStatistics] =
     if (ScanStatistics.wanted && !scan.isStream && scan.table.pushes("column-statistics")) ScanStatistics.of(scan) else util.Collections.emptyMap()
@@ -26,13 +26,16 @@ class ScanStatistics(scan: HoodieScan) extends Statistics {
   /** Bytes of the selected files, cut to the share of the columns read; zero only when nothing is selected. */
   private def estimatedBytes: Long =
     if (scan.shown.tasks.isEmpty) 0L
-    else {
-      val share = (scan.readSchema().defaultSize + 8.0) / (scan.table.schema.defaultSize + 8.0)
-      math.max(1L, (scan.shown.bytes * math.min(1.0, share)).toLong)
-    }
+    else sampled((scan.shown.bytes * ScanStatistics.share(scan.ownSchema, scan.table.schema)).toLong)
+
+  private def sampled(amount: Long): Long =
+    if (scan.shown.tasks.isEmpty) 0L else math.max(1L, (amount * scan.sample.fold(1.0)(_.share)).toLong)
 }
 
 object ScanStatistics {
+
+  /** The share of the columns that are read of all columns, by the sizes of their types. */
+  def share(read: StructType, all: StructType): Double = math.min(1.0, (read.defaultSize + 8.0) / (all.defaultSize + 8.0))
 
   /** Only the cost-based optimiser looks at columns, and looking them up costs something. */
   private def wanted: Boolean = SQLConf.get.cboEnabled || SQLConf.get.planStatsEnabled

@@ -48,7 +48,7 @@ class ArrowReader(call: WorkerCall) extends PartitionReader[ColumnarBatch] {
 }
 
 /** A merged slice whose rows are only counted: the merge plan knows how many there are. */
-class CountedReader(call: WorkerCall) extends PartitionReader[ColumnarBatch] {
+class CountedReader(call: WorkerCall, counts: ReadCounts) extends PartitionReader[ColumnarBatch] {
   private lazy val plan = call.hiddenRows()
   private lazy val appended = new ArrowBatches(call)
   private var inBase = true
@@ -62,7 +62,10 @@ class CountedReader(call: WorkerCall) extends PartitionReader[ColumnarBatch] {
       if (visible > 0) return true
     }
     val more = appended.next()
-    if (more) current = appended.get
+    if (more) {
+      current = appended.get
+      counts.merged(current.numRows())
+    }
     more
   }
 
@@ -98,8 +101,14 @@ class HiddenRows(val count: Long, bits: Array[Byte]) {
   def visibleAt(positions: ColumnVector, count: Int): Array[Int] =
     if (count == 0 || !meets(positions.getLong(0).toInt, positions.getLong(count - 1).toInt)) null
     else {
-      val rows = (0 until count).iterator.filterNot(row => hidden.get(positions.getLong(row).toInt)).toArray
-      if (rows.length == count) null else rows
+      val rows = new Array[Int](count)
+      var found = 0
+      var row = 0
+      while (row < count) {
+        if (!hidden.get(positions.getLong(row).toInt)) { rows(found) = row; found += 1 }
+        row += 1
+      }
+      if (found == count) null else java.util.Arrays.copyOf(rows, found)
     }
 
   private def meets(first: Int, last: Int): Boolean = {
@@ -108,12 +117,15 @@ class HiddenRows(val count: Long, bits: Array[Byte]) {
   }
 }
 
-/** A base file without the rows that its logs supersede, then the log records that win.
+/** How a merged slice is read.
   *
   * With `positioned` the last column of the base's batches is the row's position in the file; else they come
-  * without gaps from the file's first row on.
+  * without gaps from the file's first row on. `showsPositions` keeps that column; rows that logs `append` have none.
   */
-class MergedReader(base: PartitionReader[ColumnarBatch], call: WorkerCall, positioned: Boolean)
+case class MergedShape(positioned: Boolean, showsPositions: Boolean, appends: Boolean)
+
+/** A base file without the rows that its logs supersede, then the log records that win. */
+class MergedReader(base: PartitionReader[ColumnarBatch], call: WorkerCall, shape: MergedShape, counts: ReadCounts)
     extends PartitionReader[ColumnarBatch] {
   private lazy val hidden = call.hiddenRows()
   private lazy val appended = new ArrowBatches(call)
@@ -127,8 +139,11 @@ class MergedReader(base: PartitionReader[ColumnarBatch], call: WorkerCall, posit
       if (!base.next()) inBase = false
       else if (showVisible(base.get())) return true
     }
-    val more = appended.next()
-    if (more) current = SelectedVector.all(copied(appended.get), appended.get.numRows())
+    val more = shape.appends && appended.next()
+    if (more) {
+      current = SelectedVector.all(withoutPositions(copied(appended.get), appended.get.numRows()), appended.get.numRows())
+      counts.merged(current.numRows())
+    }
     more
   }
 
@@ -136,13 +151,16 @@ class MergedReader(base: PartitionReader[ColumnarBatch], call: WorkerCall, posit
 
   override def close(): Unit =
     try base.close()
-    finally if (inBase) call.close() else appended.close()
+    finally if (inBase || !shape.appends) call.close() else appended.close()
+
+  private def withoutPositions(columns: Array[ColumnVector], rows: Int): Array[ColumnVector] =
+    if (shape.showsPositions) columns :+ HiddenColumnsReader.noPositions(rows) else columns
 
   private def copied(batch: ColumnarBatch): Array[ColumnVector] = copies.copied(columnsOf(batch), batch.numRows())
 
   /** Sets `current` to the visible rows of `batch`; false when none is left. */
   private def showVisible(batch: ColumnarBatch): Boolean = {
-    val columns = columnsOf(batch).take(if (positioned) batch.numCols() - 1 else batch.numCols())
+    val columns = columnsOf(batch).take(if (shape.positioned && !shape.showsPositions) batch.numCols() - 1 else batch.numCols())
     val rows = visibleRows(batch)
     current =
       if (rows == null) SelectedVector.all(columns, batch.numRows()) else SelectedVector.batch(columns, rows, rows.length)
@@ -156,7 +174,7 @@ class MergedReader(base: PartitionReader[ColumnarBatch], call: WorkerCall, posit
     val count = batch.numRows()
     val first = read
     read += count
-    if (positioned) hidden.visibleAt(batch.column(batch.numCols() - 1), count) else hidden.visibleFrom(first, count)
+    if (shape.positioned) hidden.visibleAt(batch.column(batch.numCols() - 1), count) else hidden.visibleFrom(first, count)
   }
 }
 

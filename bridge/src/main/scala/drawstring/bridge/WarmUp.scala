@@ -14,7 +14,7 @@ object WarmUp {
     catch { case NonFatal(_) => -1 }
 
   private def read(call: WorkerCall): Int = {
-    val reader = new MergedReader(NoRows, call, positioned = false)
+    val reader = new MergedReader(NoRows, call, MergedShape(positioned = false, showsPositions = false, appends = true), new ReadCounts)
     var rows = 0
     try while (reader.next()) rows += reader.get().numRows()
     finally reader.close()

@@ -34,7 +34,7 @@ object WireCheck {
     val order = Expressions.sort(column("st", "x"), SortDirection.DESCENDING, NullOrdering.NULLS_LAST)
     val grouped = new Aggregation(Array(new CountStar, new Max(column("day"))), Array[Expression](column("day")))
     val filters = Seq(Predicates.toWire(new And(day, present)).get)
-    val top = ScanRequest(None, filters, Some(10), PushedOrder.of(Array(order)).get, None, RuntimeFilters.toWire(Array(ids)))
+    val top = ScanRequest(None, filters, Some(10), PushedOrder.of(Array(order)).get, None, RuntimeFilters.toWire(Array(ids)), Seq("_file", "_bucket"), grouped = true)
     Seq(
       "push_filters" -> table.filterQuestion(filters),
       "plan_scan" -> table.question(top),
@@ -61,12 +61,14 @@ object WireCheck {
     name(file) match {
       case "table_loaded" =>
         val table = LoadedTable.fromWire(Wire.answer("load_table", text), Map.empty, Map.empty)
-        s"${table.name} ${table.snapshot} ${table.schema.simpleString} ${table.partitionColumns.mkString(",")} ${table.useV2}"
+        s"${table.name} ${table.snapshot} ${table.schema.simpleString} ${table.partitionColumns.mkString(",")} ${table.useV2} ${table.grouping.map(g => s"${g.columns.mkString(",")}:${g.buckets.getOrElse("-")}").getOrElse("-")}"
       case "filters_pushed" => Wire.strings(Wire.answer("push_filters", text).get("classes")).mkString(",")
       case "scan_planned" =>
         val plan = ScanPlan.fromWire(Wire.answer("plan_scan", text))
-        s"${plan.tasks.map(t => s"${t.mode}:${t.size}:${t.rows.getOrElse("-")}${t.projection.map(_ => ":cast").getOrElse("")}${t.constants.map(c => ":" + c.text).getOrElse("")}").mkString(",")} ${plan.rows.getOrElse("-")} ${plan.estimatedRows.getOrElse("-")} ${plan.files} ${plan.skippedBy("partition")}"
-      case "aggregation_pushed" => Wire.text(Wire.answer("push_aggregation", text).get("rows"))
+        s"${plan.tasks.map(t => s"${t.mode}:${t.size}:${t.rows.getOrElse("-")}${t.projection.map(_ => ":cast").getOrElse("")}${t.constants.map(c => ":" + c.text).getOrElse("")}${t.hidden.map(":" + _).getOrElse("")}${t.key.map(":" + _).getOrElse("")}").mkString(",")} ${plan.rows.getOrElse("-")} ${plan.estimatedRows.getOrElse("-")} ${plan.files} ${plan.skippedBy("partition")}"
+      case "aggregation_pushed" | "aggregation_pushed_in_part" =>
+        val answer = AggregationAnswer.fromWire(Wire.answer("push_aggregation", text)).get
+        s"${Wire.text(answer.rows)} ${answer.rest.map(_.tasks.size).getOrElse("-")} ${answer.reason}".trim
       case "columns_summarised" => Wire.text(Wire.answer("summarise_columns", text).get("columns"))
       case "error" =>
         try { Wire.answer("load_table", text); "no error" }

@@ -8,8 +8,9 @@ import drawstring.bridge.{BridgeErrors, HoodieFileIndex, HoodieFormatPathV2Table
 import org.apache.spark.sql.{SQLContext, SparkSession}
 import org.apache.spark.sql.connector.catalog.{Table, TableProvider}
 import org.apache.spark.sql.connector.expressions.Transform
-import org.apache.spark.sql.hudi.catalog.HoodieCreatableRelation
-import org.apache.spark.sql.sources.{BaseRelation, DataSourceRegister, RelationProvider, SchemaRelationProvider}
+import org.apache.spark.sql.hudi.catalog.{HoodieCreatableRelation, HoodieSinkProvider}
+import org.apache.spark.sql.execution.streaming.Source
+import org.apache.spark.sql.sources._
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
@@ -21,6 +22,8 @@ class BaseDefaultSource
     with RelationProvider
     with SchemaRelationProvider
     with HoodieCreatableRelation
+    with HoodieSinkProvider
+    with StreamSourceProvider
     with DataSourceRegister {
   private var inferred: Option[LoadedTable] = None
 
@@ -48,6 +51,20 @@ class BaseDefaultSource
 
   override def createRelation(sqlContext: SQLContext, parameters: Map[String, String], schema: StructType): BaseRelation =
     createRelation(sqlContext, parameters)
+
+  /** Spark asks for a V1 stream beside that of a table of the catalog, and never begins it: streams go through V2. */
+  override def sourceSchema(
+      sqlContext: SQLContext,
+      schema: Option[StructType],
+      providerName: String,
+      parameters: Map[String, String]): (String, StructType) = shortName() -> load(parameters).schema
+
+  override def createSource(
+      sqlContext: SQLContext,
+      metadataPath: String,
+      schema: Option[StructType],
+      providerName: String,
+      parameters: Map[String, String]): Source = throw BridgeErrors.noV1Stream()
 
   private def load(options: Map[String, String]): LoadedTable = {
     val path = new CaseInsensitiveStringMap(options.asJava).get("path")

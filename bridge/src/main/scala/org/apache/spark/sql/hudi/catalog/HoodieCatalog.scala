@@ -5,9 +5,10 @@ import java.time.format.DateTimeFormatter
 import java.time.temporal.ChronoUnit
 import java.util
 
-import drawstring.bridge.BridgeErrors
+import drawstring.bridge.{BridgeErrors, HoodieFunctions}
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.connector.catalog._
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.hudi.analysis.ComputedTime
 import org.apache.spark.sql.types.StructType
@@ -51,6 +52,9 @@ class HoodieCatalog extends DelegatingCatalogExtension with StagingTableCatalog 
     if (HoodieEntries.isHoodie(properties))
       createHoodie(ident, CatalogV2Util.v2ColumnsToStructType(columns), partitions, properties)
     else super.createTable(ident, columns, partitions, properties)
+
+  override def loadFunction(ident: Identifier): UnboundFunction =
+    HoodieFunctions.find(ident).getOrElse(super.loadFunction(ident))
 
   override def purgeTable(ident: Identifier): Boolean = super.loadTable(ident) match {
     case HoodieEntry(entry) =>

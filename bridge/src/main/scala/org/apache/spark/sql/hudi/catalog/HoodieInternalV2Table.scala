@@ -21,9 +21,12 @@ import scala.collection.JavaConverters._
  * the target.
  */
 class HoodieInternalV2Table(override val spark: Sessions.Classic, val entry: CatalogTable, override val loaded: LoadedTable)
-    extends HoodieReadableTable with SupportsWrite with TruncatableTable with HoodiePartitions {
+    extends HoodieReadableTable with SupportsWrite with TruncatableTable with HoodiePartitions with V2TableWithV1Fallback {
 
   override def name(): String = entry.identifier.unquotedString
+
+  /** For `toTable`: a streaming write goes to the sink, by the table's location. */
+  override def v1Table: CatalogTable = entry
 
   override def properties(): util.Map[String, String] = HoodieEntries.properties(entry).asJava
 

@@ -54,7 +54,8 @@ final case class WriteRequest(
     table: String = "",
     database: String = "",
     partitionColumns: Seq[String] = Nil,
-    properties: Map[String, String] = Map.empty) {
+    properties: Map[String, String] = Map.empty,
+    stream: Option[SinkBatch] = None) {
 
   def run(data: Dataset[Row]): JsonNode = Bridge.write(data, message(data.sparkSession))
 
@@ -67,8 +68,15 @@ final case class WriteRequest(
     val columns = node.putArray("partition_columns")
     partitionColumns.foreach(columns.add(_: String))
     overwrite.put(node)
+    stream.foreach(_.put(node))
     node
   }
+}
+
+/** Which batch of which streaming query a write is. */
+final case class SinkBatch(number: Long, query: String, outputMode: String) {
+  def put(message: ObjectNode): Unit =
+    message.putObject("stream").put("batch", number).put("query", query).put("output_mode", outputMode)
 }
 
 /** The settings of a session that change what a Hudi write does. */

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.hudi.catalog
 
-import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.{DataFrame, Dataset, SparkSession}
+import org.apache.spark.sql.execution.LogicalRDD
 
 /** The session as the class that has the catalog and the caches. */
 private[sql] object Sessions {
@@ -9,4 +10,8 @@ private[sql] object Sessions {
   def classic(spark: SparkSession): Classic = spark
 
   def active: Classic = SparkSession.active
+
+  /** A batch of a stream as rows that any query may be made of: Spark's own plan of it must run as it is. */
+  def batchRows(data: DataFrame): DataFrame =
+    Dataset.ofRows(data.sparkSession, LogicalRDD.fromDataset(data.queryExecution.toRdd, data, isStreaming = false))
 }

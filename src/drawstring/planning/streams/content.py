@@ -1,0 +1,71 @@
+"""What a stream is of: rows as commits wrote them, changes with their kind, or Hudi's change data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from drawstring.config.read_options import ReadOptions
+from drawstring.model.commit_metadata import CommitMetadata
+from drawstring.model.file_group import FileGroupId
+from drawstring.model.read_task import ChangeSpec, ImageSpec, ReadTask
+from drawstring.planning.changes.change_data import ChangeData
+from drawstring.planning.changes.changelog import Changelog
+from drawstring.planning.changes.groups import touched_groups
+from drawstring.planning.incremental import IncrementalRead
+from drawstring.planning.snapshot import ReadFunction
+from drawstring.planning.table_state import TableState
+from drawstring.schema.change_images import CHANGE_DATA, KEYS_ONLY
+from drawstring.schema.row_kinds import ROW_KIND
+
+
+@dataclass(frozen=True)
+class StreamContent:
+    """What the options of a read ask a stream for; `rows` is the table's schema when the query began."""
+
+    options: ReadOptions
+    rows: pa.Schema
+    schema_at: str | None = None
+    skips_lost: bool = False
+
+    @property
+    def is_changes(self) -> bool:
+        """Whether changes are returned, which replaced and deleted rows are among."""
+        return self.options.changelog or self.options.is_change_data
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of batches."""
+        if self.options.is_change_data:
+            return CHANGE_DATA
+        return self.rows.append(pa.field(ROW_KIND, pa.string())) if self.options.changelog else self.rows
+
+    def groups(self, metadata: CommitMetadata) -> list[FileGroupId]:
+        """The file groups of a commit that hold something of the stream."""
+        if self.is_changes:
+            return touched_groups(metadata)
+        return [FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.stats]
+
+    def range(
+        self, state: TableState, read: ReadFunction, begin: str, end: str, *, whole: bool
+    ) -> IncrementalRead | Changelog | ChangeData:
+        """What a range of commits holds; of a commit that is divided, net changes are its changes."""
+        if not self.is_changes:
+            options = replace(self.options, full_scan_fallback=self.skips_lost)
+            return IncrementalRead(state, read, begin, end, options, self.schema_at)
+        # Statistics tell of rows after a commit only.
+        bare = replace(state, data_skipping=False)
+        if self.options.is_change_data:
+            return ChangeData(bare, read, begin, end, self.schema_at, self.skips_lost)
+        net = self.options.net_changes and whole
+        return Changelog(bare, read, begin, end, net, self.schema_at, self.skips_lost)
+
+    def of_snapshot(self, task: ReadTask, instant: str) -> ReadTask:
+        """A task of a snapshot: its rows, or the insertion of each."""
+        if not self.is_changes:
+            return task
+        images = None
+        if self.options.is_change_data:
+            images = ImageSpec(KEYS_ONLY, instant, (), bytes(self.rows.serialize().to_pybytes()))
+        return ReadTask(task.slice, change=ChangeSpec(after=(task,), images=images))

@@ -1,0 +1,78 @@
+"""RFC-82 through two Spark sessions: what two jobs with other schemas make of one table, in the eight scenarios."""
+
+from __future__ import annotations
+
+import pytest
+
+import drawstring
+from drawstring.config.write_options import WriteOptions
+from drawstring.schema.table_schema import table_schema_from_avro
+from drawstring.storage import LocalStorage
+from drawstring.write.create import create_table
+from drawstring.write.transaction import Transaction
+
+OPTIONS = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+}
+COLUMNS = {"S1": ["v"], "S2": ["v", "x"], "S3": ["v", "y"]}
+SCENARIOS = {
+    # start, now, writer, recorded (None: a conflict)
+    1: (None, None, "S1", "S1"),
+    2: (None, "S1", "S1", "S1"),
+    3: (None, "S2", "S3", None),
+    4: ("S1", "S1", "S1", "S1"),
+    5: ("S1", "S1", "S2", "S2"),
+    6: ("S1", "S2", "S1", "S2"),
+    7: ("S1", "S2", "S2", "S2"),
+    8: ("S1", "S2", "S3", None),
+}
+
+
+def write(session, path, schema, key, partition, operation):
+    """One row, whose columns are those of a schema, all holding the key."""
+    columns = ", ".join(f"CAST({key} AS INT) AS {name}" for name in COLUMNS[schema])
+    rows = session.sql(f"SELECT {key}L AS id, '{partition}' AS p, {columns}")
+    options = {**OPTIONS, "hoodie.datasource.write.operation": operation}
+    rows.write.format("hudi").options(**options).mode("append").save(path)
+
+
+CASES = [*((scenario, "upsert") for scenario in SCENARIOS), (6, "bulk_insert"), (8, "bulk_insert")]
+
+
+@pytest.mark.parametrize(("scenario", "operation"), CASES)
+def test_scenario(spark, tmp_path, monkeypatch, scenario, operation):
+    start, now, writer, recorded = SCENARIOS[scenario]
+    path, other = str(tmp_path / "t"), spark.newSession()
+    create_table(LocalStorage(path), WriteOptions.of(OPTIONS).table)
+    if start:
+        write(spark, path, start, 1, "mine", "insert")
+    commit, entered = Transaction.commit, []
+
+    def late(self, *args, **kwargs):
+        monkeypatch.undo()
+        entered.append(self.requested_time)
+        if now:
+            write(other, path, now, 10, "other", "insert")
+        return commit(self, *args, **kwargs)
+
+    monkeypatch.setattr(Transaction, "commit", late)
+    if recorded is None:
+        with pytest.raises(Exception, match="schema") as caught:
+            write(spark, path, writer, 1, "mine", operation)
+        assert "CONCURRENT_SCHEMA_EVOLUTION" in str(caught.value), caught.value
+    else:
+        write(spark, path, writer, 1, "mine", operation)
+    assert entered
+    expected = [(1, 1)] * ((start is not None) + (recorded is not None and operation == "bulk_insert"))
+    expected = expected or [(1, 1)] * (recorded is not None)
+    found = spark.read.format("hudi").load(path)
+    rows = sorted((row.id, row.v) for row in found.collect())
+    assert rows == expected + [(10, 10)] * (now is not None)
+    columns = [name for name in found.columns if name in ("v", "x", "y")]
+    assert columns == COLUMNS[recorded or now or start]
+    state = drawstring.open_table(path).state()
+    newest = state.metadata(state.timeline.completed_writes[-1]).schema
+    assert [f.name for f in table_schema_from_avro(newest) if f.name in ("v", "x", "y")] == columns
+    assert not state.timeline.pending
