@@ -1,7 +1,8 @@
 """What a commit costs beyond the files that it writes: `python -m benchmarks.commits`.
 
-Prints the overhead of an empty commit on timelines of 100 and 10,000 instants, commits per second of one process and of
-sixteen, and the in-process write of a million rows beside pyarrow writing the same partitioned Parquet.
+Prints the overhead of an empty commit on timelines of 100 and 10,000 instants, how long it takes to clean and archive
+such a timeline, commits per second of one process and of sixteen, how long upserts of one row wait for each other, and
+the in-process write of a million rows beside pyarrow writing the same partitioned Parquet.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.storage import LocalStorage
 from drawstring.write.commit_encoding import encode_commit, encode_inflight
 from drawstring.write.plan import avro_schema_text
+from drawstring.write.services.archiving import archive
+from drawstring.write.services.cleaning import clean
 from drawstring.write.transaction import Committed, Transaction
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
@@ -40,8 +43,13 @@ def main() -> int:
         for instants in (100, 10_000):
             table = _table_of(root / f"t{instants}", instants)
             print(f"empty commit, {instants:6} instants: {_overhead(table) * 1000:8.1f} ms")
+        _in_order(root / "old", 10_000)
         print(f"commits per second, one process: {_rate(root / 'one', 1, 100):6.1f}")
         print(f"commits per second, 16 processes: {_rate(root / 'many', 16, 10):5.1f}")
+        for processes in (2, 16):
+            print(
+                f"one row upserted by {processes:2} processes: {_contended(root / f'c{processes}', processes)}"
+            )
         _bulk(root, rows)
     return 0
 
@@ -68,6 +76,17 @@ def _overhead(storage: LocalStorage) -> float:
     return statistics.median(_seconds(lambda: _commit(storage)) for _ in range(7))
 
 
+def _in_order(path: Path, instants: int) -> None:
+    """Clean and archive a timeline that nobody ever did."""
+    storage = _table_of(path, instants)
+    cleaned = _seconds(lambda: clean(storage))
+    archived = archive(storage)
+    print(
+        f"clean and archive of {instants:,} instants: {cleaned + archived.seconds:.2f} s "
+        f"(clean {cleaned:.2f} s, archive of {len(archived.instants):,} {archived.seconds:.2f} s)"
+    )
+
+
 def _rate(path: Path, processes: int, commits: int) -> float:
     storage = _table_of(path, 0)
     workers = [
@@ -83,6 +102,28 @@ def _rate(path: Path, processes: int, commits: int) -> float:
 def _commit_often(storage: LocalStorage, commits: int) -> None:
     for _ in range(commits):
         _commit(storage)
+
+
+def _contended(path: Path, processes: int, seconds: float = 15.0) -> str:
+    """Let processes upsert the same row as often as they can; tell how evenly they got their turns."""
+    table = drawstring.create_table(str(path), SCHEMA, options=OPTIONS)
+    row = pa.table({"id": [1], "v": ["x"]}, schema=SCHEMA)
+    table.write(row)
+    with multiprocessing.Pool(processes) as pool:
+        turns = pool.starmap(_upsert_often, [(str(path), row, seconds)] * processes)
+    waits = sorted(wait for writer in turns for wait in writer)
+    counts = sorted(map(len, turns))
+    return (
+        f"{len(waits)} commits in {seconds:.0f} s, {counts[0]} to {counts[-1]} each, wait median "
+        f"{statistics.median(waits):.2f} s, longest {waits[-1]:.2f} s"
+    )
+
+
+def _upsert_often(path: str, row: pa.Table, seconds: float) -> list[float]:
+    table, end, waits = drawstring.open_table(path), time.perf_counter() + seconds, []
+    while time.perf_counter() < end:
+        waits.append(_seconds(lambda: table.write(row)))
+    return waits
 
 
 def _bulk(root: Path, rows: int) -> None:

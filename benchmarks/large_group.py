@@ -202,7 +202,7 @@ def expected(shape: GroupShape) -> dict[str, int]:
     return {"rows": len(last), "ts": int(ts[last].sum()), "v": int(v[last].sum())}
 
 
-class _Peak:
+class Peak:
     """The most memory of its own that this process had, looked at every few milliseconds."""
 
     def __init__(self) -> None:
@@ -210,7 +210,7 @@ class _Peak:
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
-    def __enter__(self) -> _Peak:
+    def __enter__(self) -> Peak:
         self._thread.start()
         return self
 
@@ -220,10 +220,10 @@ class _Peak:
 
     def _watch(self) -> None:
         while not self._done.wait(0.005):
-            self.anonymous = max(self.anonymous, _anonymous())
+            self.anonymous = max(self.anonymous, anonymous_memory())
 
 
-def _anonymous() -> int:
+def anonymous_memory() -> int:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon"):
             return int(line.split()[1]) * 1024
@@ -236,8 +236,8 @@ def read_and_measure(path: str) -> dict[str, Any]:
 
     found = {"rows": 0, "ts": 0, "v": 0}
     scan = drawstring.open_table(path).snapshot().scan()
-    before, started = _anonymous(), time.perf_counter()
-    with _Peak() as peak:
+    before, started = anonymous_memory(), time.perf_counter()
+    with Peak() as peak:
         for batch in scan.to_batches():
             found["rows"] += batch.num_rows
             for name in ("ts", "v"):

@@ -27,6 +27,7 @@ import xxhash
 from drawstring.formats.hfile_writer import write_hfile
 from drawstring.schema.avro_arrow import avro_schema_from_arrow
 from drawstring.schema.meta_columns import META_COLUMNS
+from drawstring.write.bucket_index import BucketRule, bucket_file_id, bucket_numbers
 
 FIRST, SECOND = "20260101000000000", "20260102000000000"
 
@@ -143,6 +144,25 @@ def clustered(path: Path, shape: Shape) -> Path:
         pq.write_table(data.set_column(at, "id", ids), path / partition_name / name, compression="snappy")
         size = (path / partition_name / name).stat().st_size
         writer.note(partition_name, file_id, name, shape.rows_per_file, size)
+    writer.commit(FIRST, avro_schema(data.schema))
+    return path
+
+
+def bucketed(path: Path, shape: Shape) -> Path:
+    """Make a table whose file groups are the buckets of Hudi's simple bucket index, one file for each."""
+    writer = _Writer(path, path.name)
+    writer.properties()
+    writer.partition("p=0")
+    data = rows_of(Shape(1, shape.rows, shape.columns))
+    keys = data["id"].cast(pa.string())
+    data = data.set_column(data.schema.get_field_index("_hoodie_record_key"), "_hoodie_record_key", keys)
+    numbers = bucket_numbers(keys.combine_chunks(), BucketRule(shape.files, ("id",)))
+    for bucket in range(shape.files):
+        rows = data.filter(pa.array(numbers == bucket))
+        file_id = bucket_file_id(bucket)
+        name = f"{file_id}_0-1-{bucket}_{FIRST}.parquet"
+        pq.write_table(rows, path / "p=0" / name, compression="snappy")
+        writer.note("p=0", file_id, name, rows.num_rows, (path / "p=0" / name).stat().st_size)
     writer.commit(FIRST, avro_schema(data.schema))
     return path
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ import pyarrow as pa
 
 import drawstring
 from benchmarks import tables
-from benchmarks.measure import Figure, compare, median_seconds, ratio, seconds
+from benchmarks.measure import Figure, consume, median_seconds, ratio, seconds
+from benchmarks.pushdowns import pushdowns
 from benchmarks.tables import Shape
 from drawstring.planning.streams.offsets import StreamOffset
 
@@ -60,7 +61,7 @@ class Bench:
         return session
 
     def hudi(self, path: str, **options: str) -> Any:
-        """A V2 read of a table."""
+        """A read of a table, through V2 unless the options say otherwise."""
         reader = self.spark.read.format("hudi").option("hoodie.datasource.read.use.dsv2", "true")
         return reader.options(**options).load(path)
 
@@ -68,11 +69,6 @@ class Bench:
         """Spark's own read of the same files."""
         files = sorted(str(file) for file in Path(path).rglob("*.parquet"))
         return self.spark.read.parquet(*files)
-
-
-def consume(frame: Any) -> None:
-    """Run a query and throw its rows away."""
-    frame.write.format("noop").mode("overwrite").save()
 
 
 def scan(bench: Bench) -> Iterator[Figure]:
@@ -179,31 +175,6 @@ def merge(bench: Bench) -> Iterator[Figure]:
         "merge", f"{what}, two columns", lambda: consume(two), lambda: consume(two_optimised), limit=1.2
     )
     yield ratio("merge", f"{what}, COUNT(*)", lambda: snapshot.count(), lambda: optimised.count(), limit=1.2)
-
-
-def pushdowns(bench: Bench) -> Iterator[Figure]:
-    """Queries that metadata answers or shortens, against the same queries with the push-down switched off."""
-    shape = Shape(800, max(100, bench.rows(30_000_000) // 800), 12)
-    path = bench.table("clustered", lambda path: tables.clustered(path, shape))
-    switches = ("limit", "topn", "aggregates", "runtime-filters")
-    off = {f"hoodie.datasource.read.pushdown.{name}": "false" for name in switches}
-    queries: dict[str, tuple[Callable[[Any], Any], float]] = {
-        "COUNT(*)": (lambda frame: frame.count(), 20),
-        "MIN, MAX": (lambda frame: frame.selectExpr("min(id)", "max(id)").collect(), 20),
-        "LIMIT 1000": (lambda frame: consume(frame.limit(1000)), 20),
-        "top 100": (lambda frame: frame.orderBy(frame.id.desc()).limit(100).collect(), 10),
-    }
-    what = f"{shape.rows / 1e6:g} M rows, {shape.files} files"
-    for name, (run, least) in queries.items():
-        pushed, plain = compare(
-            partial(_on, bench, path, run, {}), partial(_on, bench, path, run, off), times=3, warm_up=1
-        )
-        detail = f"{pushed:.2f} s against {plain:.2f} s"
-        yield Figure("pushdowns", f"{what}, {name}", plain / pushed, "×", least, at_least=True, detail=detail)
-
-
-def _on(bench: Bench, path: str, run: Callable[[Any], Any], options: dict[str, str]) -> None:
-    run(bench.hudi(path, **options))
 
 
 def evolved(bench: Bench) -> Iterator[Figure]:

@@ -149,4 +149,8 @@ QUESTIONS: dict[str, Callable[[DataFrame], object]] = {
     "full scan": lambda frame: frame.write.format("noop").mode("overwrite").save(),
     "two columns": lambda frame: frame.select("id", "amount").write.format("noop").mode("overwrite").save(),
     "count": lambda frame: frame.count(),
+    "min max": lambda frame: frame.selectExpr("min(id)", "max(id)", "max(quantity)").collect(),
+    "limit 1000": lambda frame: frame.limit(1000).write.format("noop").mode("overwrite").save(),
+    "top 100": lambda frame: frame.orderBy(frame.id.desc()).limit(100).collect(),
+    "filter": lambda frame: frame.where("id BETWEEN 1000 AND 2000").collect(),
 }
