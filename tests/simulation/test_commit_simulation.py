@@ -18,7 +18,7 @@ from dataclasses import replace
 import pytest
 
 from drawstring.config.concurrency_options import ConcurrencyOptions
-from drawstring.config.write_options import TableOptions
+from drawstring.config.table_options import TableOptions
 from drawstring.errors import CommitConflict, CommitOutcomeUnknown
 from drawstring.model.commit_metadata import CommitMetadata, WriteStat
 from drawstring.storage import MemoryStorage

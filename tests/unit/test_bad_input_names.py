@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drawstring import open_table
-from drawstring.config.write_options import TableOptions
+from drawstring.config.table_options import TableOptions
 from drawstring.errors import IncompatibleSchema, InvalidInput, UnsupportedTable
 from drawstring.merge.keys import record_keys
 from drawstring.model.read_task import KeySpec

@@ -9,7 +9,7 @@ import pyarrow.fs as pafs
 import pytest
 
 from drawstring import open_table
-from drawstring.config.write_options import TableOptions
+from drawstring.config.table_options import TableOptions
 from drawstring.errors import DrawstringError, InvalidInput, InvalidOption, UnsupportedTable
 from drawstring.model.key_names import NULL_PARTITION
 from drawstring.storage import ArrowStorage, LocalStorage, open_storage

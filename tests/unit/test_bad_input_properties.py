@@ -8,7 +8,7 @@ import pytest
 
 from drawstring import open_table
 from drawstring.config.properties import SIZE_LIMIT, format_properties, parse_properties, table_checksum
-from drawstring.config.write_options import TableOptions
+from drawstring.config.table_options import TableOptions
 from drawstring.errors import CorruptTable, UnsupportedTable
 from drawstring.storage import LocalStorage
 from drawstring.storage.table_properties import BACKUP, PROPERTIES, are_settings_changed

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from drawstring import open_table
-from drawstring.config.write_options import TableOptions
+from drawstring.config.table_options import TableOptions
 from drawstring.storage import open_storage
 from drawstring.write.create import create_table
 

@@ -19,6 +19,7 @@ from drawstring.config import (
     sink_options,
     sql_write_options,
     stream_options,
+    table_options,
 )
 from drawstring.config.bloom_options import BloomOptions
 from drawstring.config.concurrency_options import ConcurrencyOptions
@@ -35,10 +36,9 @@ from drawstring.config.option import (
     not_negative,
     one_of,
     positive,
-    text,
 )
 from drawstring.config.service_options import ServiceOptions
-from drawstring.config.table_config import COPY_ON_WRITE, MERGE_ON_READ, time_settings
+from drawstring.config.table_options import TableOptions
 from drawstring.config.unknown_keys import warn_of_unknown
 from drawstring.model.sink_batch import SinkBatch
 
@@ -58,7 +58,6 @@ OPERATIONS = (
     INSERT_OVERWRITE_TABLE,
     DELETE_PARTITION,
 )
-KEY_GENERATORS = ("SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP", "CUSTOM")
 SORT_MODES = (
     "NONE",
     "GLOBAL_SORT",
@@ -67,44 +66,12 @@ SORT_MODES = (
     "PARTITION_PATH_REPARTITION_AND_SORT",
 )
 CODECS = ("zstd", "snappy", "gzip", "uncompressed", "lz4_raw", "brotli")
-PARTIAL_UPDATE_MODES = ("IGNORE_DEFAULTS", "FILL_UNAVAILABLE")
-CAPTURE_MODES = ("DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY")
-MERGE_MODES = ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")
-_GENERATOR_CLASSES = {
-    "SimpleKeyGenerator": "SIMPLE",
-    "SimpleAvroKeyGenerator": "SIMPLE",
-    "ComplexKeyGenerator": "COMPLEX",
-    "ComplexAvroKeyGenerator": "COMPLEX",
-    "NonpartitionedKeyGenerator": "NON_PARTITION",
-    "NonpartitionedAvroKeyGenerator": "NON_PARTITION",
-    "TimestampBasedKeyGenerator": "TIMESTAMP",
-    "TimestampBasedAvroKeyGenerator": "TIMESTAMP",
-    "CustomKeyGenerator": "CUSTOM",
-    "CustomAvroKeyGenerator": "CUSTOM",
-}
-
-
-def _key_generator(value: str) -> str:
-    """Take a key generator's type or class, and return its type."""
-    simple = value.strip().rpartition(".")[2]
-    found = _GENERATOR_CLASSES.get(simple, simple.upper().removesuffix("_AVRO"))
-    if found not in KEY_GENERATORS:
-        raise ValueError(f"one of {', '.join(KEY_GENERATORS)}")
-    return found
 
 
 def _not_blank(value: str) -> str:
     if not value.strip():
         raise ValueError("a text that is not blank")
     return value.strip()
-
-
-def _table_version(value: str) -> int:
-    """Take a version as number or, like Hudi's own names, as word."""
-    found = {"eight": 8, "8": 8, "nine": 9, "9": 9}.get(value.strip().lower())
-    if found is None:
-        raise ValueError("8 or 9: tables of other versions are written by Apache Hudi")
-    return found
 
 
 def _columns_of_schema(value: str) -> tuple[str, ...]:
@@ -119,8 +86,6 @@ def _flag(key: str, default: bool, doc: str, aliases: tuple[str, ...] = ()) -> O
     return Option(key, boolean, default, doc, aliases=aliases, allowed=("true", "false"))
 
 
-TABLE_NAME = Option("hoodie.table.name", text, "", "Name of the table; needed to create one.")
-DATABASE_NAME = Option("hoodie.database.name", text, "", "Database of the table.")
 OPERATION: Option[str | None] = Option(
     "hoodie.datasource.write.operation",
     one_of(*OPERATIONS),
@@ -128,113 +93,12 @@ OPERATION: Option[str | None] = Option(
     "What to do with the rows. Without it rows are upserted, or inserted when no record key is configured.",
     allowed=OPERATIONS,
 )
-TABLE_TYPE = Option(
-    "hoodie.datasource.write.table.type",
-    one_of(COPY_ON_WRITE, MERGE_ON_READ),
-    COPY_ON_WRITE,
-    "Type of a new table.",
-    aliases=("hoodie.table.type", "hoodie.datasource.write.storage.type"),
-    allowed=(COPY_ON_WRITE, MERGE_ON_READ),
-)
-TABLE_VERSION: Option[int | None] = Option(
-    "hoodie.write.table.version",
-    _table_version,
-    None,
-    "Version of the table's format. New tables have 9; tables of version 8 and 9 are written as they are, and a write "
-    "that asks for another version than the table's is refused.",
-    allowed=("8", "9"),
-)
-RECORD_KEY: Option[tuple[str, ...] | None] = Option(
-    "hoodie.datasource.write.recordkey.field",
-    names,
-    None,
-    "Columns that make the record key, comma separated. Keys are generated when there are none.",
-    aliases=("hoodie.table.recordkey.fields",),
-)
-PARTITION_PATH: Option[tuple[str, ...] | None] = Option(
-    "hoodie.datasource.write.partitionpath.field",
-    names,
-    None,
-    "Columns that make the partition path, comma separated; each with `:simple` or `:timestamp` for the custom "
-    "key generator.",
-    aliases=("hoodie.table.partition.fields",),
-)
-ORDERING: Option[tuple[str, ...] | None] = Option(
-    "hoodie.datasource.write.precombine.field",
-    names,
-    None,
-    "Columns by which versions of a record are ordered; the highest wins.",
-    aliases=("hoodie.table.ordering.fields", "hoodie.table.precombine.field"),
-)
-KEY_GENERATOR: Option[str | None] = Option(
-    "hoodie.datasource.write.keygenerator.type",
-    _key_generator,
-    None,
-    "How key and path are made of their columns; told from the number of columns by default. Times are formatted by "
-    "`hoodie.keygen.timebased.*`.",
-    aliases=(
-        "hoodie.datasource.write.keygenerator.class",
-        "hoodie.table.keygenerator.type",
-        "hoodie.table.keygenerator.class",
-    ),
-    allowed=KEY_GENERATORS,
-)
-HIVE_STYLE: Option[bool | None] = Option(
-    "hoodie.datasource.write.hive_style_partitioning",
-    boolean,
-    None,
-    "Partition directories are called column=value. False by default.",
-    allowed=("true", "false"),
-)
-URL_ENCODE: Option[bool | None] = Option(
-    "hoodie.datasource.write.partitionpath.urlencode",
-    boolean,
-    None,
-    "Special characters in partition values are escaped. False by default.",
-    allowed=("true", "false"),
-)
-MERGE_MODE: Option[str | None] = Option(
-    "hoodie.record.merge.mode",
-    one_of(*MERGE_MODES),
-    None,
-    "Which version of a record wins: the one with the highest ordering value, or the one written last. Told "
-    "from the presence of ordering columns by default.",
-    aliases=("hoodie.write.record.merge.mode", "hoodie.datasource.write.record.merge.mode"),
-    allowed=MERGE_MODES,
-)
-PAYLOAD_CLASS: Option[str | None] = Option(
-    "hoodie.datasource.write.payload.class",
-    text,
-    None,
-    "Payload class of older Hudi releases; stands for a merge mode.",
-    aliases=("hoodie.compaction.payload.class",),
-)
-PARTIAL_UPDATE_MODE: Option[str | None] = Option(
-    "hoodie.table.partial.update.mode",
-    one_of(*PARTIAL_UPDATE_MODES),
-    None,
-    "What a record that wins takes from the one that loses, in a new table: values of columns that have their default, "
-    "or that are marked as not available.",
-    allowed=PARTIAL_UPDATE_MODES,
-)
 PARTIAL_SCHEMA: Option[tuple[str, ...]] = Option(
     "hoodie.write.partial.update.schema",
     _columns_of_schema,
     (),
     "Avro schema of the columns that an upsert to a merge-on-read table assigns; all others keep their values. The "
     "keys of the rows must be in the table.",
-)
-UNAVAILABLE_VALUE: Option[str | None] = Option(
-    "hoodie.write.partial.update.unavailable.value",
-    text,
-    None,
-    "The text that stands for a value that is not available, in a new table that fills them.",
-)
-DELETE_FIELD: Option[str | None] = Option(
-    "hoodie.payload.delete.field", text, None, "Column of a new table by which rows say that they delete."
-)
-DELETE_MARKER: Option[str | None] = Option(
-    "hoodie.payload.delete.marker", text, None, "Value of that column in rows that delete."
 )
 COMBINE_BEFORE_INSERT = _flag(
     "hoodie.combine.before.insert", False, "Keep one of several incoming rows of one key when inserting."
@@ -282,28 +146,6 @@ NULL_FOR_MISSING = _flag(
     False,
     "Columns that the rows lack become null, instead of the write being refused.",
 )
-TIMELINE_TIMEZONE = Option(
-    "hoodie.table.timeline.timezone",
-    one_of("LOCAL", "UTC"),
-    "LOCAL",
-    "Time zone of instants in a new table.",
-    allowed=("LOCAL", "UTC"),
-)
-CAPTURES_CHANGES: Option[bool | None] = Option(
-    "hoodie.table.cdc.enabled",
-    boolean,
-    None,
-    "A new table captures changes: commits that rewrite base files say what happened to each row. False by default.",
-    allowed=("true", "false"),
-)
-CAPTURE_MODE: Option[str | None] = Option(
-    "hoodie.table.cdc.supplemental.logging.mode",
-    one_of(*CAPTURE_MODES),
-    None,
-    "What a new table that captures changes keeps of a row: both versions, the one before, or its key. "
-    "DATA_BEFORE_AFTER by default.",
-    allowed=CAPTURE_MODES,
-)
 STATIC_PARTITIONS: Option[tuple[str, ...]] = Option(
     "hoodie.static.overwrite.partition.paths",
     names,
@@ -336,24 +178,9 @@ PROGRESS = _flag(
     "drawstring's own.",
 )
 ALL: tuple[Option[Any], ...] = (
-    TABLE_NAME,
-    DATABASE_NAME,
+    *table_options.ALL,
     OPERATION,
-    TABLE_TYPE,
-    TABLE_VERSION,
-    RECORD_KEY,
-    PARTITION_PATH,
-    ORDERING,
-    KEY_GENERATOR,
-    HIVE_STYLE,
-    URL_ENCODE,
-    MERGE_MODE,
-    PAYLOAD_CLASS,
-    PARTIAL_UPDATE_MODE,
     PARTIAL_SCHEMA,
-    UNAVAILABLE_VALUE,
-    DELETE_FIELD,
-    DELETE_MARKER,
     COMBINE_BEFORE_INSERT,
     COMBINE_BEFORE_UPSERT,
     MAX_FILE_SIZE,
@@ -363,9 +190,6 @@ ALL: tuple[Option[Any], ...] = (
     SORT_MODE,
     BULK_INSERT_PARALLELISM,
     NULL_FOR_MISSING,
-    TIMELINE_TIMEZONE,
-    CAPTURES_CHANGES,
-    CAPTURE_MODE,
     STATIC_PARTITIONS,
     PARTITIONS_TO_DELETE,
     COMMIT_METADATA_PREFIX,
@@ -399,32 +223,6 @@ class FileOptions:
     record_size_estimate: int = RECORD_SIZE_ESTIMATE.default
     bloom: BloomOptions = field(default_factory=BloomOptions)
     logs: LogOptions = field(default_factory=LogOptions)
-
-
-@dataclass(frozen=True)
-class TableOptions:
-    """What a write says about the table itself; None where it says nothing."""
-
-    name: str = ""
-    database: str = ""
-    table_type: str = COPY_ON_WRITE
-    version: int | None = None
-    record_key_fields: tuple[str, ...] | None = None
-    partition_fields: tuple[str, ...] | None = None
-    ordering_fields: tuple[str, ...] | None = None
-    key_generator: str | None = None
-    time_settings: Mapping[str, str] = field(default_factory=dict)
-    hive_style: bool | None = None
-    url_encode: bool | None = None
-    merge_mode: str | None = None
-    payload_class: str | None = None
-    partial_update_mode: str | None = None
-    unavailable_value: str | None = None
-    delete_field: str | None = None
-    delete_marker: str | None = None
-    timezone: str = "LOCAL"
-    captures_changes: bool | None = None
-    capture_mode: str | None = None
 
 
 @dataclass(frozen=True)
@@ -477,7 +275,7 @@ class WriteOptions:
         warn_of_unknown((name for name in unknown if name not in recorded), known.names)
         index = IndexOptions.of(*layers)
         return cls(
-            table=_table_options(layers),
+            table=TableOptions.of(*layers),
             files=FileOptions(
                 codec=CODEC.find(*layers),
                 max_file_size=MAX_FILE_SIZE.find(*layers),
@@ -510,28 +308,3 @@ def _commit_metadata(layers: tuple[Mapping[str, str], ...], names: tuple[str, ..
     prefix = COMMIT_METADATA_PREFIX.find(*layers).lower()
     values = {name: value for layer in reversed(layers) for name, value in layer.items()}
     return {name: values[name] for name in names if name.startswith(prefix)}
-
-
-def _table_options(layers: tuple[Mapping[str, Any] | None, ...]) -> TableOptions:
-    return TableOptions(
-        name=TABLE_NAME.find(*layers),
-        database=DATABASE_NAME.find(*layers),
-        table_type=TABLE_TYPE.find(*layers),
-        version=TABLE_VERSION.find(*layers),
-        record_key_fields=RECORD_KEY.find(*layers),
-        partition_fields=PARTITION_PATH.find(*layers),
-        ordering_fields=ORDERING.find(*layers),
-        key_generator=KEY_GENERATOR.find(*layers),
-        time_settings={k: v for layer in reversed(layers) if layer for k, v in time_settings(layer).items()},
-        hive_style=HIVE_STYLE.find(*layers),
-        url_encode=URL_ENCODE.find(*layers),
-        merge_mode=MERGE_MODE.find(*layers),
-        payload_class=PAYLOAD_CLASS.find(*layers),
-        partial_update_mode=PARTIAL_UPDATE_MODE.find(*layers),
-        unavailable_value=UNAVAILABLE_VALUE.find(*layers),
-        delete_field=DELETE_FIELD.find(*layers),
-        delete_marker=DELETE_MARKER.find(*layers),
-        timezone=TIMELINE_TIMEZONE.find(*layers),
-        captures_changes=CAPTURES_CHANGES.find(*layers),
-        capture_mode=CAPTURE_MODE.find(*layers),
-    )

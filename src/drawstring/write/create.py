@@ -12,7 +12,7 @@ import pyarrow as pa
 from drawstring.config.merge_rules import COMMIT_TIME, EVENT_TIME, PAYLOADS
 from drawstring.config.properties import format_properties, table_checksum
 from drawstring.config.table_config import TableConfig
-from drawstring.config.write_options import TableOptions
+from drawstring.config.table_options import TableOptions
 from drawstring.errors import InvalidInput, InvalidOption
 from drawstring.model.read_task import MergeSpec
 from drawstring.schema.avro_arrow import avro_schema_from_arrow

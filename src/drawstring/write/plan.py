@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from drawstring.config.index_options import BUCKET
 from drawstring.config.table_config import TableConfig
+from drawstring.config.table_options import TableOptions
 from drawstring.config.write_options import (
     DELETE,
     DELETE_PARTITION,
@@ -17,7 +18,6 @@ from drawstring.config.write_options import (
     INSERT_OVERWRITE,
     INSERT_OVERWRITE_TABLE,
     UPSERT,
-    TableOptions,
     WriteOptions,
 )
 from drawstring.errors import InvalidInput, InvalidOption

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from drawstring.config.write_options import KEY_GENERATORS
+from drawstring.config.table_options import KEY_GENERATORS
 from drawstring.errors import UnsupportedTable
 from drawstring.model.file_group import FileSlice
 from drawstring.planning.snapshot import refuse_skeleton

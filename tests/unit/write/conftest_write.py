@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from drawstring.config.write_options import TableOptions
+from drawstring.config.table_options import TableOptions
 from drawstring.model.commit_metadata import CommitMetadata, WriteStat
 from drawstring.storage import LocalStorage, MemoryStorage
 from drawstring.write.create import create_table

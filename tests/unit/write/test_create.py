@@ -7,7 +7,7 @@ import pytest
 from conftest_write import OPTIONS, paths_of
 
 from drawstring.config.properties import parse_properties
-from drawstring.config.write_options import TableOptions
+from drawstring.config.table_options import TableOptions
 from drawstring.errors import InvalidInput, InvalidOption
 from drawstring.storage.table_properties import PROPERTIES, read_table_config
 from drawstring.write.create import create_table
