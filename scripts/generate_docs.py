@@ -32,6 +32,10 @@ TITLES = {
     "table_options": "What a write says about its table",
     "concurrency_options": "Writing beside others",
     "sql_write_options": "Writing by SQL INSERT",
+    "index_options": "Indexes",
+    "bloom_options": "Bloom filters",
+    "log_options": "Log files of merge-on-read tables",
+    "metadata_options": "The metadata table",
     "service_options": "Table services",
     "table_config": "Table properties",
 }

@@ -7,7 +7,6 @@ from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
 
-import hudi
 import pyarrow as pa
 import pytest
 from pyroaring import BitMap64
@@ -27,34 +26,15 @@ from drawstring.write.services.compacting import compact
 from drawstring.write.transaction import Transaction
 from drawstring.write.write_set import WriteSet
 from tests.support.hand_table import HandTable
+from tests.support.trips_table import OPTIONS as COPY_ON_WRITE_OPTIONS
+from tests.support.trips_table import SCHEMA, rows, seen
 
-SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
-OPTIONS = {
-    "hoodie.table.name": "trips",
-    "hoodie.table.type": "MERGE_ON_READ",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
-
-
-def rows(*found: tuple[int, str, int, str]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in found], schema=SCHEMA)
+OPTIONS = {**COPY_ON_WRITE_OPTIONS, "hoodie.table.type": "MERGE_ON_READ"}
 
 
 @pytest.fixture
 def table(tmp_path):
     return drawstring.create_table(tmp_path / "t", SCHEMA, options=OPTIONS)
-
-
-def seen(table, *columns: str) -> list[tuple]:
-    names = columns or ("id", "city", "v")
-    ours = table.snapshot().scan().to_arrow().to_pylist()
-    found = sorted((tuple(row[name] for name in names) for row in ours), key=repr)
-    batches = hudi.HudiTableBuilder.from_base_uri(table.path).build().read()
-    theirs = [row for batch in batches for row in pa.record_batch(batch).to_pylist()]
-    assert found == sorted((tuple(row[name] for name in names) for row in theirs), key=repr)
-    return found
 
 
 def logs(table) -> list[Path]:

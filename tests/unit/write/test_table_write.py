@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 
-import hudi
 import pyarrow as pa
 import pytest
 
@@ -15,33 +14,12 @@ from drawstring.storage import LocalStorage
 from drawstring.write.in_process import ArrowRows
 from drawstring.write.pipeline import write_rows
 from drawstring.write.transaction import Transaction
-
-SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
-OPTIONS = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
-
-
-def rows(*found: tuple[int, str, int, str]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in found], schema=SCHEMA)
+from tests.support.trips_table import OPTIONS, SCHEMA, rows, seen
 
 
 @pytest.fixture
 def table(tmp_path):
     return drawstring.create_table(tmp_path / "t", SCHEMA, options=OPTIONS)
-
-
-def seen(table, *columns: str) -> list[tuple]:
-    names = columns or ("id", "city", "v")
-    ours = table.snapshot().scan().to_arrow().to_pylist()
-    found = sorted((tuple(row[name] for name in names) for row in ours), key=repr)
-    batches = hudi.HudiTableBuilder.from_base_uri(table.path).build().read()
-    theirs = [row for batch in batches for row in pa.record_batch(batch).to_pylist()]
-    assert found == sorted((tuple(row[name] for name in names) for row in theirs), key=repr)
-    return found
 
 
 def test_all_operations(table):
