@@ -82,12 +82,18 @@ def live_records(metadata: MetadataTable, index: str) -> Live:
     return found
 
 
-def _ranges(metadata: MetadataTable, index: str) -> dict[str, ColumnRange]:
+def _ranges(
+    metadata: MetadataTable, index: str, columns: Mapping[str, pa.DataType]
+) -> dict[str, ColumnRange]:
     live = live_records(metadata, index)
     decoded = {
         key: decode_column_stats([memoryview(value)], schema)[0] for key, (value, schema) in live.items()
     }
-    ranges = {key: range_of_record(record) for key, record in decoded.items() if not record.is_deleted}
+    ranges = {
+        key: range_of_record(record, columns.get(record.column_name))
+        for key, record in decoded.items()
+        if not record.is_deleted
+    }
     assert None not in ranges.values()
     return ranges  # type: ignore[return-value]
 
@@ -150,7 +156,8 @@ def _columns(state: TableState) -> dict[str, pa.DataType]:
 
 
 def _check_column_stats(state: TableState, metadata: MetadataTable, files: Files) -> None:
-    told, columns = _ranges(metadata, "column_stats"), _columns(state)
+    columns = _columns(state)
+    told = _ranges(metadata, "column_stats", columns)
     expected = {
         column_stats_key(column, path, name): (path, name, column)
         for path, names in files.items()
@@ -176,7 +183,8 @@ def _check_column_stats(state: TableState, metadata: MetadataTable, files: Files
 
 def _check_partition_stats(state: TableState, metadata: MetadataTable, files: Files) -> None:
     """They cover what is seen now: those of Hudi do not cover older slices."""
-    told, columns = _ranges(metadata, "partition_stats"), _columns(state)
+    columns = _columns(state)
+    told = _ranges(metadata, "partition_stats", columns)
     for path in files:
         for name in (file.name for found in state.view(None).slices(path) for file in found.files):
             for true in _truth(state.storage, join_path(path, name), columns):

@@ -152,14 +152,34 @@ def _newest(name: str, older: bytes | None, newer: bytes) -> bytes:
     ]
     if record["isTightBound"] or record["isDeleted"]:
         return newer
-    schema = stored_metadata_schema()
-    ranges = [
-        range_of_record(found)
-        for found in decode_column_stats([memoryview(older), memoryview(newer)], schema)
-    ]
-    if ranges[0] is None or ranges[1] is None:
+    found = decode_column_stats([memoryview(older), memoryview(newer)], stored_metadata_schema())
+    ranges = [range_of_record(one) for one in found]
+    if ranges == [None, None]:
+        return _widest(older, newer)
+    known = next(one.type for one in ranges if one is not None)
+    before, after = (range_of_record(one, known) for one in found)
+    if before is None or after is None:
         return newer
-    return records.partition_stats_record(record["fileName"], ranges[0].merged(ranges[1]))[1]
+    return records.partition_stats_record(record["fileName"], before.merged(after))[1]
+
+
+def _widest(older: bytes, newer: bytes) -> bytes:
+    """Merge two ranges of an older release as they are stored, for they do not tell the type of their column."""
+    before, record = (_named(value) for value in (older, newer))
+    one, two = before["ColumnStatsMetadata"][1], record["ColumnStatsMetadata"][1]
+    for name, choose in (("minValue", min), ("maxValue", max)):
+        bounds = [found[name] for found in (one, two) if found[name] is not None]
+        # A record and its name.
+        two[name] = choose(bounds, key=lambda bound: bound[1]["value"])
+    for name in ("valueCount", "nullCount", "totalSize", "totalUncompressedSize"):
+        two[name] = (one[name] or 0) + (two[name] or 0)
+    return records.encode_record(record)
+
+
+def _named(value: bytes) -> dict[str, Any]:
+    parsed = fastavro.parse_schema(json.loads(stored_metadata_schema()))
+    found: Any = fastavro.schemaless_reader(io.BytesIO(value), parsed, None, return_record_name=True)
+    return dict(found)
 
 
 def _folded_listing(metadata: MetadataTable, found: FileSlice) -> Folded:

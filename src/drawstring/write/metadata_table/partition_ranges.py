@@ -6,8 +6,9 @@ A partition's range only widens: what is deleted or replaced stays covered, whic
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +30,10 @@ _INTEGERS = {
 }
 _OTHERS = {2: pa.bool_(), 5: pa.float32(), 6: pa.float64(), 7: pa.string(), 8: pa.binary()}
 _TYPES = _INTEGERS | _OTHERS
-_DECIMAL, _NULL = 10, 1
+_UNTOLD, _NULL, _DECIMAL = 0, 1, 10
+_OLD_DECIMAL_SCALE = 15
+"""Records that do not tell their type hold every decimal with this scale."""
+_PLAIN = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64(), bytes: pa.binary()}
 _MILLIS = {15: pa.timestamp("us", tz="UTC"), 18: pa.timestamp("us")}
 
 Ranges = dict[tuple[str, str], ColumnRange]
@@ -44,7 +48,7 @@ def partition_ranges(metadata: MetadataTable | None, files: Iterable[NewDataFile
     added = ranges_of_files(files)
     if metadata is None or not added:
         return added
-    before = _known(metadata, list(added))
+    before = _known(metadata, added)
     existing = _existing(metadata, {partition for partition, _ in added})
     found: Ranges = {}
     for (partition, column), new in added.items():
@@ -65,16 +69,16 @@ def ranges_of_files(files: Iterable[NewDataFile]) -> Ranges:
     return found
 
 
-def _known(metadata: MetadataTable, wanted: Sequence[tuple[str, str]]) -> Ranges:
+def _known(metadata: MetadataTable, added: Ranges) -> Ranges:
     by_key = {
-        partition_stats_key(column, partition).encode(): (partition, column) for partition, column in wanted
+        partition_stats_key(column, partition).encode(): (partition, column) for partition, column in added
     }
     found: Ranges = {}
     for entries, schema in metadata.entries(PARTITION_STATS, lambda file: file.lookup(by_key)):
         records = decode_column_stats([value for _, value in entries], schema)
         for (key, _), record in zip(entries, records, strict=True):
             found.pop(by_key[key], None)
-            old = range_of_record(record)
+            old = range_of_record(record, added[by_key[key]].type)
             if old is not None:
                 found[by_key[key]] = old
     return found
@@ -98,26 +102,20 @@ def _from_files(metadata: MetadataTable, partition: str, column: str, new: Colum
 
     for entries, schema in metadata.entries(COLUMN_STATS, read):
         for record in decode_column_stats([value for _, value in entries], schema):
-            old = range_of_record(record)
+            old = range_of_record(record, new.type)
             if old is not None and record.column_name == column:
                 found = found.merged(old)
     return found.promoted(new.type)
 
 
-def range_of_record(record: StatsRecord) -> ColumnRange | None:
-    """Return a stored range; None where it is deleted, or its type is not known."""
+def range_of_record(record: StatsRecord, column: pa.DataType | None = None) -> ColumnRange | None:
+    """Return a stored range; None where it is deleted, or its type is not known.
+
+    Releases before 1.1 do not store the type: it is that of the `column`, if its values can be of it.
+    """
     if record.is_deleted:
         return None
-    lower, upper, arrow = record.lower, record.upper, _TYPES.get(record.type_ordinal)
-    if record.type_ordinal == _DECIMAL:
-        precision, scale = map(int, str(record.type_info).split(","))
-        arrow = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
-        lower, upper = _unscaled(lower), _unscaled(upper)
-    elif record.type_ordinal in _MILLIS:
-        arrow = _MILLIS[record.type_ordinal]
-        lower, upper = (None if value is None else value * 1000 for value in (lower, upper))
-    elif record.type_ordinal == _NULL or (arrow is None and lower is None):
-        arrow = pa.null()
+    arrow, lower, upper = _typed_bounds(record, column)
     if arrow is None:
         return None
     # Hudi's own statistics may have NaN for a bound, which is greater than all numbers.
@@ -126,6 +124,39 @@ def range_of_record(record: StatsRecord) -> ColumnRange | None:
     )
     counts: Mapping[str, int] = {"value_count": record.value_count or 0, "null_count": record.null_count or 0}
     return ColumnRange(record.column_name, arrow, lower, upper, **counts)
+
+
+def _typed_bounds(record: StatsRecord, column: pa.DataType | None) -> tuple[pa.DataType | None, Any, Any]:
+    lower, upper, ordinal = record.lower, record.upper, record.type_ordinal
+    if ordinal == _DECIMAL:
+        precision, scale = map(int, str(record.type_info).split(","))
+        arrow = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
+        return arrow, _unscaled(lower), _unscaled(upper)
+    if ordinal in _MILLIS:
+        return _MILLIS[ordinal], *(None if value is None else value * 1000 for value in (lower, upper))
+    if ordinal == _NULL or (ordinal not in _TYPES and lower is None):
+        return pa.null(), lower, upper
+    if ordinal == _UNTOLD and column is not None:
+        return _assumed_bounds(lower, upper, column)
+    return _TYPES.get(ordinal), lower, upper
+
+
+def _assumed_bounds(lower: Any, upper: Any, column: pa.DataType) -> tuple[pa.DataType, Any, Any]:
+    """Take bounds for values of the column, or of what it was before a promotion."""
+    if isinstance(lower, Decimal) or (isinstance(lower, bytes) and pa.types.is_decimal(column)):
+        scale = max(column.scale if pa.types.is_decimal(column) else 0, _OLD_DECIMAL_SCALE)
+        arrow = pa.decimal256(76, scale)
+        return arrow, *(_at_scale(value, scale) for value in (lower, upper))
+    plain = next((found for kind, found in _PLAIN.items() if isinstance(lower, kind)), column)
+    fits = pa.types.is_string(column) == isinstance(lower, str) and not pa.types.is_decimal(column)
+    return column if fits else plain, lower, upper
+
+
+def _at_scale(value: Any, scale: int) -> int:
+    if isinstance(value, Decimal):
+        return int(value.scaleb(scale, Context(prec=100)))
+    unscaled = int.from_bytes(value, "big", signed=True)
+    return unscaled * int(10 ** (scale - _OLD_DECIMAL_SCALE))
 
 
 def _unscaled(value: bytes | None) -> int | None:

@@ -7,11 +7,15 @@ import uuid
 import pyarrow as pa
 import pytest
 
+from drawstring.formats.avro_schemas import stored_metadata_schema
 from drawstring.formats.hfile import HFileReader
 from drawstring.storage.memory import MemoryStorage
 from drawstring.timeline.commit_metadata import parse_compaction_plan
+from drawstring.view.metadata_records import decode_column_stats, decode_record
 from drawstring.view.metadata_table import FOLDER, MetadataTable, open_metadata_table
+from drawstring.write.metadata_table import compaction, records
 from drawstring.write.metadata_table.changes import change_of_deletion
+from drawstring.write.metadata_table.column_ranges import ColumnRange
 from drawstring.write.metadata_table.compaction import is_due, prepare_compaction
 from drawstring.write.metadata_table.writer import MetadataTableWriter
 from tests.support.hand_table import HandTable
@@ -119,3 +123,21 @@ def test_the_plan_names_every_slice_with_logs(table):
     publication = compaction.publication("20990101000000001")
     assert publication.creates[0].path.endswith("20990101000000000.compaction.requested")
     assert publication.creates[-1].path.endswith("20990101000000000_20990101000000001.commit")
+
+
+def untyped(lower, upper):
+    """A range of a partition as Hudi 1.0 stores it: without the type, and merged with what was there before."""
+    record = decode_record(
+        memoryview(records.partition_stats_record("a", ColumnRange("n", pa.int32(), lower, upper, 2, 0))[1]),
+        stored_metadata_schema(),
+    )
+    wrapper = "org.apache.hudi.avro.model.IntWrapper"
+    stats = {**record["ColumnStatsMetadata"], "valueType": None, "isTightBound": False}
+    stats |= {name: (wrapper, stats[name]) for name in ("minValue", "maxValue")}
+    return records.encode_record({**record, "ColumnStatsMetadata": stats})
+
+
+def test_ranges_that_do_not_tell_their_type_are_merged():
+    merged = compaction._newest("partition_stats", untyped(1, 5), untyped(3, 9))
+    found = decode_column_stats([memoryview(merged)], stored_metadata_schema())[0]
+    assert (found.lower, found.upper, found.value_count, found.type_ordinal) == (1, 9, 4, 0)
