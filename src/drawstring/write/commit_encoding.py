@@ -19,14 +19,16 @@ def encode_commit(metadata: CommitMetadata, *, is_replace: bool) -> bytes:
     return encode_container(avro_schemas.REPLACE_COMMIT if is_replace else avro_schemas.COMMIT, record)
 
 
-def encode_inflight(operation: str) -> bytes:
-    """Encode what an inflight commit says: which operation it is."""
-    return encode_container(avro_schemas.COMMIT, _commit_record(CommitMetadata(operation=operation)))
+def encode_inflight(operation: str, extra: Mapping[str, str] | None = None) -> bytes:
+    """Encode what an inflight commit says: which operation it is, and who writes it."""
+    metadata = CommitMetadata(operation=operation, extra=extra or {})
+    return encode_container(avro_schemas.COMMIT, _commit_record(metadata))
 
 
-def encode_requested_replace(operation: str | None) -> bytes:
-    """Encode the request of a replacecommit; overwrites leave it empty, dropping partitions names itself."""
-    return encode_container(avro_schemas.REQUESTED_REPLACE, {"operationType": operation, "version": 1})
+def encode_requested_replace(operation: str | None, extra: Mapping[str, str] | None = None) -> bytes:
+    """Encode the request of a replacecommit; overwrites name no operation, dropping partitions names itself."""
+    record = {"operationType": operation, "extraMetadata": dict(extra or {}), "version": 1}
+    return encode_container(avro_schemas.REQUESTED_REPLACE, record)
 
 
 def encode_rollback_plan(requested_time: str, action: str, files: Mapping[str, list[str]]) -> bytes:

@@ -9,9 +9,11 @@ from dataclasses import replace
 
 from drawstring.config.concurrency_options import LAZY, NEVER, ConcurrencyOptions
 from drawstring.model.instant import Instant
+from drawstring.planning.table_state import TableState
 from drawstring.storage.base import Storage
 from drawstring.write.clock import Clock
 from drawstring.write.locks import Owner
+from drawstring.write.signature import signed_by
 from drawstring.write.table_facts import load_state
 
 DIRECTORY = ".hoodie/.heartbeat"
@@ -65,20 +67,37 @@ class Heartbeat:
                 self._storage.write(self._path, self._content, durable=False)
 
 
-def is_dead(storage: Storage, instant: Instant, options: ConcurrencyOptions, *, clock: Clock) -> bool:
+def is_dead(state: TableState, instant: Instant, options: ConcurrencyOptions, *, clock: Clock) -> bool:
     """Whether the writer of a pending instant counts as dead.
 
     A heartbeat that names a dead process of this machine proves it, and one that has gone cold counts as proof, as
-    in Hudi. Without a heartbeat nothing is known: such an instant is rolled back only where Hudi's policies say so,
-    LAZY (every writer must have one) or EAGER when it was asked for (nobody else is at work).
+    in Hudi. Without a heartbeat an instant that drawstring signed is judged by its signature. Of others nothing is
+    known: such an instant is rolled back only where Hudi's policies say so, LAZY (every writer must have one) or EAGER
+    when it was asked for (nobody else is at work).
     """
     if options.failed_writes == NEVER:
         return False
-    path = f"{DIRECTORY}/{instant.requested_time}"
+    storage, path = state.storage, f"{DIRECTORY}/{instant.requested_time}"
     try:
-        return _has_stopped(storage, path, Owner.parse(storage.read(path)), options, clock)
+        return has_stopped(storage, path, options, clock=clock)
     except FileNotFoundError:
-        return options.failed_writes == LAZY or options.rolls_back_without_heartbeat
+        if options.failed_writes == LAZY or options.rolls_back_without_heartbeat:
+            return True
+        return _is_abandoned(
+            storage, f"{state.config.timeline_directory}/{instant.file_name}", options, clock
+        )
+
+
+def _is_abandoned(storage: Storage, path: str, options: ConcurrencyOptions, clock: Clock) -> bool:
+    """Whether drawstring announced an instant, and its writer is dead.
+
+    One that was taken for dead too early lost its heartbeat. As long as it lives it makes another, so that an instant
+    that is older than heartbeats may be, and has none, counts like one whose heartbeat has gone cold.
+    """
+    owner = signed_by(storage, path)
+    with suppress(FileNotFoundError):
+        return owner is not None and _has_stopped(storage, path, owner, options, clock)
+    return False
 
 
 def has_stopped(storage: Storage, path: str, options: ConcurrencyOptions, *, clock: Clock) -> bool:

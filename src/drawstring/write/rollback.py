@@ -72,14 +72,15 @@ def writes_to_roll_back(
     storage: Storage, requested_time: str | None = None, *, clock: Clock = system_clock
 ) -> list[str]:
     """Return the pending writes that a rollback would undo: the named one, or all whose writers are dead."""
-    pending = pending_writes(load_state(storage))
+    state = load_state(storage)
+    pending = pending_writes(state)
     if requested_time is not None:
         found = [i.requested_time for i in pending if i.requested_time == requested_time]
         if not found:
             raise _not_pending(storage, requested_time)
         return found
     options = ConcurrencyOptions()
-    return [i.requested_time for i in pending if is_dead(storage, i, options, clock=clock)]
+    return [i.requested_time for i in pending if is_dead(state, i, options, clock=clock)]
 
 
 def roll_back_dead_writers(
@@ -91,7 +92,7 @@ def roll_back_dead_writers(
     """
     state = found = _without_unrequested(state)
     for instant in pending_writes(state):
-        if is_dead(state.storage, instant, options, clock=clock):
+        if is_dead(found, instant, options, clock=clock):
             logger.warning(
                 "Rolling back %s of %s, whose writer died.", instant.requested_time, state.storage.root
             )

@@ -34,6 +34,7 @@ from drawstring.write.metadata_table.keeping import Told
 from drawstring.write.replace_table import sweep_overwrites
 from drawstring.write.rollback import drop_instant_steps, inflight_name, roll_back_dead_writers
 from drawstring.write.schema_commit import is_hidden, schema_steps
+from drawstring.write.signature import signature
 from drawstring.write.slots import Decision, Step
 from drawstring.write.support import check_writable
 from drawstring.write.table_facts import load_state
@@ -145,19 +146,21 @@ class Transaction:
             raise self._instant_taken()
         is_replace = self.action is Action.REPLACECOMMIT
         named = operation if operation == "DELETE_PARTITION" else None
-        request = encode_requested_replace(named) if is_replace else b""
+        signed = signature()
+        inflight = encode_inflight(operation, signed)
+        request = encode_requested_replace(named, signed) if is_replace else inflight
         self._announced = None  # until storage has answered, it is not known
         try:
-            self._create(f"{self.requested_time}.{self.action.value}.requested", request)
+            self._create(f"{self.requested_time}.{self.action.value}.requested", request, durable=is_replace)
         except CommitConflict:
             self._announced = False
             raise
         self._announced = True
-        self._create(inflight_name(self.requested_time, self.action), encode_inflight(operation))
+        self._create(inflight_name(self.requested_time, self.action), inflight, durable=True)
 
-    def _create(self, name: str, content: bytes) -> None:
+    def _create(self, name: str, content: bytes, *, durable: bool) -> None:
         path = f"{self._directory}/{name}"
-        if not self.state.storage.create_if_absent(path, content, durable=bool(content)):
+        if not self.state.storage.create_if_absent(path, content, durable=durable):
             raise self._instant_taken()
 
     def _instant_taken(self) -> CommitConflict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import resource
 import shutil
@@ -26,7 +27,7 @@ from drawstring.planning.table_state import TableState
 from drawstring.storage import LocalStorage
 from drawstring.write import heartbeat, slots
 from drawstring.write.clock import system_clock
-from drawstring.write.commit_encoding import encode_commit
+from drawstring.write.commit_encoding import encode_commit, encode_inflight
 from drawstring.write.heartbeat import DIRECTORY as HEARTBEATS
 from drawstring.write.locks import LOCK, Owner
 from drawstring.write.rollback import inflight_name, rollback_dead, rollback_pending
@@ -668,3 +669,46 @@ def test_writer_whose_slot_was_taken_validates_again_with_the_files_that_it_has(
     assert not load_state(table).timeline.pending
     theirs = ("2", "rome", 5, "other") if other == "rome" else FIRST[1]
     assert_read(path, [("1", "oslo", 9, "mine"), theirs])
+
+
+@pytest.mark.parametrize("action", [Action.COMMIT, Action.REPLACECOMMIT])
+@pytest.mark.parametrize("reached", [".requested", "inflight"])
+def test_writer_that_announced_itself_after_its_heartbeat_was_swept_and_died_is_rolled_back(
+    table, path, action, reached
+):
+    storage = hooked(str(path))
+
+    def sweep_then_die(number, operation, name):
+        if name.startswith(heartbeat.DIRECTORY) and operation == "create":
+            os.unlink(path / name)
+        if name.endswith(reached):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    storage.after = sweep_then_die
+    begin = functools.partial(Transaction.begin, storage, operation="INSERT", action=action)
+    assert in_child(begin) == -signal.SIGKILL
+    assert len(load_state(table).timeline.pending) == 1
+    assert not heartbeat.heartbeats(table)
+    write(table, NEW)
+    assert not load_state(table).timeline.pending
+    assert_read(path, [*FIRST, *NEW])
+
+
+@pytest.mark.parametrize(("age_seconds", "is_dead"), [(0, False), (119, False), (121, True)])
+def test_writer_elsewhere_without_a_heartbeat_counts_as_dead_once_its_instant_is_old(
+    table, path, monkeypatch, age_seconds, is_dead
+):
+    elsewhere = replace(Owner.me(), boot="another machine", machine="another")
+    monkeypatch.setattr(Owner, "me", classmethod(lambda _cls: elsewhere))
+    transaction = Transaction.begin(table, operation="INSERT")
+    transaction._heartbeat.stop()
+    now = system_clock() + age_seconds * 1000
+    assert rollback_dead(table, clock=lambda: now) == ([transaction.requested_time] if is_dead else [])
+
+
+def test_pending_write_of_another_engine_without_heartbeat_is_left_to_hudis_policies(table):
+    time = "20200101000000000"
+    table.create_if_absent(f".hoodie/timeline/{time}.commit.requested", b"")
+    table.create_if_absent(f".hoodie/timeline/{time}.inflight", encode_inflight("UPSERT"))
+    assert rollback_dead(table) == []
+    assert rollback_dead(table, options=ConcurrencyOptions(failed_writes="LAZY")) == [time]
