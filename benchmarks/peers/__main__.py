@@ -18,6 +18,7 @@ from typing import Any
 
 from benchmarks.peers import writes
 from benchmarks.peers.engines import ENGINES, QUESTIONS
+from benchmarks.peers.write_steps import KINDS
 
 HUDI_ENGINES = ("hudi read-optimised", "hudi", "drawstring read-optimised", "drawstring")
 Figures = dict[str, dict[str, dict[str, float]]]
@@ -33,14 +34,14 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--engines", nargs="*", default=[*HUDI_ENGINES, "iceberg", "delta", "paimon"])
     parser.add_argument("--writes", action="store_true", help="measure writes instead of reads")
-    parser.add_argument("--merge-on-read", action="store_true", help="… to merge-on-read tables")
+    parser.add_argument("--kinds", nargs="*", default=list(KINDS), help="… to which kinds of tables")
     parser.add_argument("--turns", type=int, default=3, help="processes per engine and question")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     if arguments.writes:
-        chosen = [name for name in writes.ENGINES_ASKED if name in (*arguments.engines, "parquet")]
-        kind = writes.MERGE_ON_READ if arguments.merge_on_read else writes.COPY_ON_WRITE
-        print(writes.report(arguments.folder, arguments.rows, chosen, kind))
+        for kind in arguments.kinds:
+            chosen = [name for name in KINDS[kind] if name in (*arguments.engines, "parquet")]
+            print(writes.report(arguments.folder, arguments.rows, chosen, kind))
         return 0
     places = {name: _place(arguments, name) for name in arguments.engines}
     figures = _medians([_turn(places, arguments.rows) for _ in range(arguments.turns)])
