@@ -86,7 +86,7 @@ def _read(spark: SparkSession, action: Action) -> Any:
 
 def main() -> int:
     """Answer until the questions end."""
-    from engine import _session
+    from engine import _session, told
 
     spark = _session(sys.argv[1])
     for line in sys.stdin:
@@ -94,7 +94,7 @@ def main() -> int:
         try:
             answer = {"answer": {"write": _write, "read": _read}[action["do"]](spark, action)}
         except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}"[:4000]}
+            answer = {"error": told(error)}
         print(_ANSWER + json.dumps(answer, default=str), flush=True)
     spark.stop()
     return 0

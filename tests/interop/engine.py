@@ -117,6 +117,13 @@ def _sunk(spark: SparkSession, action: Action) -> str:
     return "written"
 
 
+def told(error: Exception) -> str:
+    """What an engine raised, short, with the causes that stand at the end of a long Java stack."""
+    text = f"{type(error).__name__}: {error}"
+    causes = [line for line in text.splitlines() if line.startswith("Caused by")]
+    return "\n".join([text[:2000], *dict.fromkeys(causes)])[:4000]
+
+
 def main() -> int:
     """Run the actions of the command line; an action that fails is a result too."""
     engine, given, results = sys.argv[1:4]
@@ -126,9 +133,7 @@ def main() -> int:
         try:
             found[action.get("name", f"action {number}")] = _act(spark, action)
         except Exception as error:
-            found[action.get("name", f"action {number}")] = {
-                "error": f"{type(error).__name__}: {error}"[:3000]
-            }
+            found[action.get("name", f"action {number}")] = {"error": told(error)}
     Path(results).write_text(json.dumps(found), encoding="utf-8")
     spark.stop()
     return 0

@@ -35,9 +35,9 @@ from drawstring.merge.ordering import (
 )
 from drawstring.model.file_group import LogFile
 from drawstring.model.read_task import ReadTask
+from drawstring.schema.meta_columns import IS_DELETED, OPERATION
 from drawstring.schema.projection import Projection, plan_projection
 
-_IS_DELETED, _OPERATION = "_hoodie_is_deleted", "_hoodie_operation"
 _DELETING_OPERATIONS = ("D", "-U")
 
 
@@ -61,7 +61,7 @@ class MergeColumns:
         fields = {
             name: table_schema.field(name) for name in dict.fromkeys(wanted) if name in table_schema.names
         }
-        for field in (pa.field(_IS_DELETED, pa.bool_()), pa.field(_OPERATION, pa.string())):
+        for field in (pa.field(IS_DELETED, pa.bool_()), pa.field(OPERATION, pa.string())):
             known_as = field.name in table_schema.names
             fields.setdefault(field.name, table_schema.field(field.name) if known_as else field)
         for name in key_columns(task.keys):
@@ -247,10 +247,10 @@ def _deleted(task: ReadTask, data: pa.Table) -> Mask | None:
 
 def _delete_tests(task: ReadTask, schema: pa.Schema) -> list[tuple[str, Any]]:
     tests: list[tuple[str, Any]] = []
-    if pa.types.is_boolean(schema.field(_IS_DELETED).type):
-        tests.append((_IS_DELETED, lambda values: values))
+    if pa.types.is_boolean(schema.field(IS_DELETED).type):
+        tests.append((IS_DELETED, lambda values: values))
     operations = pa.array(_DELETING_OPERATIONS)
-    tests.append((_OPERATION, lambda values: pc.is_in(values.cast(pa.string()), value_set=operations)))
+    tests.append((OPERATION, lambda values: pc.is_in(values.cast(pa.string()), value_set=operations)))
     merge = task.merge
     if merge and merge.delete_field and merge.delete_marker:
         marker = merge.delete_marker

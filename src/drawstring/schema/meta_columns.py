@@ -10,6 +10,8 @@ RECORD_KEY = "_hoodie_record_key"
 PARTITION_PATH = "_hoodie_partition_path"
 FILE_NAME = "_hoodie_file_name"
 OPERATION = "_hoodie_operation"
+IS_DELETED = "_hoodie_is_deleted"
+"""A column of the user's, not one of Hudi's: rows in which it is true delete."""
 
 META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
 META_FIELDS = tuple(pa.field(name, pa.string()) for name in META_COLUMNS)

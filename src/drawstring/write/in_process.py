@@ -19,7 +19,7 @@ from drawstring.model.commit_metadata import WriteStat
 from drawstring.model.file_group import FileGroupId, FileSlice
 from drawstring.model.read_task import ReadTask
 from drawstring.schema.key_text import field_values
-from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY
+from drawstring.schema.meta_columns import IS_DELETED, PARTITION_PATH, RECORD_KEY
 from drawstring.write.assignment import HASH_RANGE, Assignment, Bucket, InsertRange, Way
 from drawstring.write.base_files import PartitionedWriter, TaskContext, WriteContext, split_by_path
 from drawstring.write.bucket_index import BucketRule, bucket_numbers
@@ -40,7 +40,6 @@ from drawstring.write.moved_rows import MOVES, STAYS, StoredVersions
 from drawstring.write.plan import WritePlan, field_type
 from drawstring.write.steps import advancing
 
-IS_DELETED = "_hoodie_is_deleted"
 _NO_ROWS = np.zeros(0, dtype=np.int64)
 
 

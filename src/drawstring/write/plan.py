@@ -25,7 +25,7 @@ from drawstring.model.instant import Action
 from drawstring.model.read_task import MergeSpec
 from drawstring.planning.table_state import TableState
 from drawstring.schema.avro_arrow import avro_schema_from_arrow
-from drawstring.schema.meta_columns import prepend_meta_columns
+from drawstring.schema.meta_columns import IS_DELETED, prepend_meta_columns
 from drawstring.write.assignment import Layout
 from drawstring.write.change_files import capture_mode
 from drawstring.write.column_ids import check_unchanged
@@ -167,6 +167,15 @@ def _check_assigned(
     if not columns:
         return
     known = set(schema.names) if schema is not None else set()
+    if IS_DELETED in known:
+        raise InvalidOption(
+            f"A partial update (hoodie.write.partial.update.schema) of a table with a column {IS_DELETED} could not be "
+            "read by Apache Hudi 1.2, not even its own: it looks for that column in records that lack it. Write whole "
+            "rows. Nothing was written.",
+            condition="PARTIAL_UPDATE_NOT_POSSIBLE",
+            operation=operation,
+            columns=list(columns),
+        )
     if config.is_merge_on_read and operation == UPSERT and set(columns) <= known:
         return
     raise InvalidOption(

@@ -394,3 +394,15 @@ def test_a_partial_update_assigns_some_columns(table):
         table.write(rows((9, "oslo", 2, "new")), options=options)
     with pytest.raises(InvalidOption, match="partial update"):
         table.write(rows((1, "oslo", 2, "new")), options=options, operation="insert")
+
+
+def test_a_partial_update_that_hudi_could_not_read_is_refused(tmp_path):
+    schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
+    table = drawstring.create_table(tmp_path / "t", schema, options=OPTIONS)
+    whole = rows((1, "oslo", 1, "a")).append_column("_hoodie_is_deleted", pa.array([False]))
+    table.write(whole)
+    assigned = json.dumps({"type": "record", "name": "r", "fields": [{"name": "v", "type": "string"}]})
+    with pytest.raises(InvalidOption, match="_hoodie_is_deleted") as caught:
+        table.write(whole, options={"hoodie.write.partial.update.schema": assigned})
+    assert caught.value.condition == "PARTIAL_UPDATE_NOT_POSSIBLE"
+    assert seen(table) == [(1, "oslo", "a")]

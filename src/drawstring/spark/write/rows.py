@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 from drawstring.config.write_options import DELETE
 from drawstring.model.commit_metadata import WriteStat
 from drawstring.model.read_task import ReadTask
-from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY
+from drawstring.schema.meta_columns import IS_DELETED, PARTITION_PATH, RECORD_KEY
 from drawstring.spark.types import arrow_schema
 from drawstring.spark.write import jobs, key_lookup
 from drawstring.spark.write.keys import column, data_type, key_column, path_column
@@ -28,7 +28,7 @@ from drawstring.write.base_files import TaskContext, WriteContext
 from drawstring.write.bucket_index import BucketRule
 from drawstring.write.compaction import compact_slices
 from drawstring.write.executor import Counts
-from drawstring.write.in_process import IS_DELETED, ArrowRows
+from drawstring.write.in_process import ArrowRows
 from drawstring.write.index import LookUp
 from drawstring.write.key_generator import is_derivable
 from drawstring.write.merge_group import DELETED, POSITION, MergeRules
