@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ class Engine:
         paths = [str(ROOT / "src"), str(ROOT), str(ROOT / "tests" / "interop")]
         environment = {**os.environ, "TZ": "UTC", "PYTHONPATH": os.pathsep.join(paths)}
         self._errors = folder / "stderr"
+        self._turn = threading.Lock()
         self._process = subprocess.Popen(
             [sys.executable, __file__, name],
             cwd=folder,
@@ -39,7 +41,14 @@ class Engine:
         )
 
     def ask(self, **action: Any) -> Any:
-        """Run one action and return its answer; raises RuntimeError with what the engine raised."""
+        """Run one action and return its answer; raises RuntimeError with what the engine raised.
+
+        Threads may ask at once: they take turns.
+        """
+        with self._turn:
+            return self._ask(action)
+
+    def _ask(self, action: Action) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(action) + "\n")

@@ -1,26 +1,30 @@
 """drawstring and Apache Hudi write to the same tables in turn, and everybody sees the same rows after every commit.
 
-The form for CI makes a few commits to each kind of table; `ALTERNATING_COMMITS` says how many, `ALTERNATING_SEED`
-which. The long form is `make torture TESTS=tests/interop/test_alternating.py` on PySpark 3.5.
+For every type of table, with partitions and without, three tables take turns: one with a plain index, one with a record
+index, one with buckets. `ALTERNATING_COMMITS` says how many commits the three get together, `ALTERNATING_SEED` which.
+The long form is `make torture TESTS=tests/interop/test_alternating.py` on PySpark 3.5.
 """
 
 from __future__ import annotations
 
 import os
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from tests.interop.alternating import History, Shape, Table
+from tests.interop.alternating import Table
 from tests.interop.conversation import Engine
+from tests.support.histories import History, Shape
 
-COMMITS = int(os.environ.get("ALTERNATING_COMMITS", "4"))
+COMMITS = int(os.environ.get("ALTERNATING_COMMITS", "50"))
 LONG = int(os.environ.get("ALTERNATING_COMMITS", "1000"))
 SEED = int(os.environ.get("ALTERNATING_SEED", "1"))
+INDEXES = ("SIMPLE", "RECORD_INDEX", "BUCKET")
 SHAPES = [
     Shape(kind, partitioned, index)
     for kind in ("COPY_ON_WRITE", "MERGE_ON_READ")
     for partitioned in (True, False)
-    for index in ("SIMPLE", "RECORD_INDEX", "BUCKET")
+    for index in INDEXES
 ]
 
 
@@ -33,16 +37,37 @@ def engines(tmp_path_factory):
         engine.close()
 
 
+@pytest.fixture(scope="module")
+def histories(engines, tmp_path_factory, request):
+    """All tables at once: while one of the engines is busy with a table, the other serves another."""
+    is_long = any(item.get_closest_marker("torture") for item in request.session.items)
+    commits = LONG // (len(SHAPES) // len(INDEXES)) if is_long else COMMITS
+    with ThreadPoolExecutor(4) as pool:
+        yield {
+            shape: pool.submit(
+                alternate,
+                Table(tmp_path_factory.mktemp(shape.name) / "t", shape, engines),
+                _share(commits, shape),
+            )
+            for shape in SHAPES
+        }
+
+
+def _share(commits: int, shape: Shape) -> int:
+    """Commits that a table gets of those of its kind."""
+    return len(range(INDEXES.index(shape.index), commits, len(INDEXES)))
+
+
 @pytest.mark.interop
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
-def test_everybody_sees_the_rows_of_both_writers(engines, tmp_path, shape):
-    alternate(Table(tmp_path / "t", shape, engines), COMMITS)
+def test_everybody_sees_the_rows_of_both_writers(histories: dict[Shape, Future[None]], shape):
+    histories[shape].result()
 
 
 @pytest.mark.torture
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
-def test_everybody_sees_the_rows_of_both_writers_for_long(engines, tmp_path, shape):
-    alternate(Table(tmp_path / "t", shape, engines), LONG // len(SHAPES))
+def test_everybody_sees_the_rows_of_both_writers_for_long(histories: dict[Shape, Future[None]], shape):
+    histories[shape].result()
 
 
 def alternate(table: Table, commits: int) -> None:
@@ -52,7 +77,7 @@ def alternate(table: Table, commits: int) -> None:
     before = None
     for _ in range(commits):
         step = history.next()
-        told.append(f"{step.engine} {step.operation} {step.options} {step.rows}")
+        told.append(f"{step.engine} {step.operation} {step.options} {step.rows} {step.service}")
         try:
             table.write(step)
             before = (table.check(history.rows.values(), before), list(history.rows.values()))

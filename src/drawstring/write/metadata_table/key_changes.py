@@ -20,6 +20,7 @@ from drawstring.planning.table_schemas import TableSchemas
 from drawstring.planning.table_state import TableState
 from drawstring.reading.task_reader import read_task
 from drawstring.schema.meta_columns import RECORD_KEY
+from drawstring.write.bucket_index import bucket_of_file_id
 from drawstring.write.metadata_table.changes import PathOf, at_its_name
 from drawstring.write.metadata_table.records import KeyLocation
 
@@ -70,8 +71,10 @@ def _by_group(metadata: CommitMetadata) -> Mapping[FileGroupId, list[WriteStat]]
 
 
 def _may_change_keys(stats: Iterable[WriteStat], old: FileSlice | None) -> bool:
-    """Whether keys may come or go: where logs delete, an update can bring a key back."""
-    return old is None or bool(old.log_files) or any(stat.num_inserts or stat.num_deletes for stat in stats)
+    """Whether keys may come or go: where logs delete, an update can bring a key back; a bucket's log holds anything."""
+    if old is None or old.log_files or bucket_of_file_id(old.group.file_id) is not None:
+        return True
+    return any(stat.num_inserts or stat.num_deletes for stat in stats)
 
 
 def _slice_after(
