@@ -12,9 +12,11 @@ from drawstring.model.file_group import FileSlice
 from drawstring.predicates.arrow_filter import column_type
 from drawstring.predicates.ast import Column, Predicate, columns_of
 from drawstring.predicates.evaluate import Facts, decider
+from drawstring.predicates.ranges import integer_ranges
 from drawstring.storage.base import Storage
-from drawstring.view.column_stats import ColumnStats, FileKey
+from drawstring.view.column_stats import ColumnStats
 from drawstring.view.footer_stats import footer_statistics
+from drawstring.view.integer_bounds import FileKey
 from drawstring.view.statistics import FileStatistics, facts_of_slice
 
 BY_COLUMN_STATS = "column statistics"
@@ -22,6 +24,9 @@ BY_PARTITION_STATS = "partition statistics"
 BY_FOOTER = "footer"
 MAX_FOOTERS = 1024
 """How many footers a plan reads; each costs about a millisecond once, and a file that is left out far more."""
+
+MANY_SLICES = 4096
+"""From how many slices on bounds of all files are compared at once, before facts are looked up one by one."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,10 @@ class FileSkipping:
             return Pruned((None,) * len(slices))
         partitions = self._matching_partitions(slices, predicate, columns)
         reasons = [None if each.group.partition_path in partitions else BY_PARTITION_STATS for each in slices]
-        indexed = self._indexed(partitions, columns, any(each.log_files for each in slices))
+        self._rule_out_by_ranges(slices, predicate, columns, reasons)
+        left = [each for each, reason in zip(slices, reasons, strict=True) if reason is None]
+        partitions = frozenset(each.group.partition_path for each in left)
+        indexed = self._indexed(partitions, columns, any(each.log_files for each in left))
         decide, by_path = decider(predicate), self._path_facts(predicate)
         if indexed:
             for position, each in enumerate(slices):
@@ -98,6 +106,23 @@ class FileSkipping:
             if True not in decide(_first_of(self.partition_facts(path), statistics.facts))
         }
         return partitions - ruled_out
+
+    def _rule_out_by_ranges(
+        self,
+        slices: Sequence[FileSlice],
+        predicate: Predicate,
+        columns: Mapping[str, pa.DataType],
+        reasons: list[str | None],
+    ) -> None:
+        """Where there are very many slices, note those whose base file, the only one, lies outside of a range."""
+        ranges = integer_ranges(predicate, columns)
+        if self.column_stats is None or len(slices) < MANY_SLICES or not ranges:
+            return
+        outside = self.column_stats.outside(ranges)
+        for position, each in enumerate(slices):
+            base = None if each.log_files or reasons[position] else each.base_file
+            if base is not None and (each.group.partition_path, base.name) in outside:
+                reasons[position] = BY_COLUMN_STATS
 
     def _indexed(
         self, partitions: frozenset[str], columns: Mapping[str, pa.DataType], has_logs: bool

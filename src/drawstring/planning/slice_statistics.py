@@ -12,8 +12,9 @@ from drawstring.model.read_task import ReadTask
 from drawstring.predicates.ast import Column
 from drawstring.predicates.evaluate import ColumnFacts
 from drawstring.storage.base import Storage
-from drawstring.view.column_stats import ColumnStats, FileKey
+from drawstring.view.column_stats import ColumnStats
 from drawstring.view.footer_stats import footer_statistics
+from drawstring.view.integer_bounds import FileKey
 from drawstring.view.statistics import FileStatistics, facts_of_slice
 
 

@@ -18,9 +18,11 @@ import pyarrow as pa
 
 from drawstring.formats.hfile import Entry, HFileReader
 from drawstring.predicates.evaluate import ColumnFacts
+from drawstring.predicates.ranges import IntegerRange
 from drawstring.schema.meta_columns import RECORD_KEY
+from drawstring.view.integer_bounds import FileKey, IntegerBounds
 from drawstring.view.metadata_keys import HASH_CHARACTERS, hash_text, partition_name
-from drawstring.view.metadata_records import StatsRecord, decode_column_stats
+from drawstring.view.metadata_records import StatsColumns, StatsRecord, decode_column_stats, stats_columns
 from drawstring.view.metadata_table import MetadataTable
 from drawstring.view.statistics import FileStatistics, are_exact, comparable_bounds
 
@@ -44,9 +46,6 @@ _TYPES: dict[int, pa.DataType] = {
 }
 _DECIMAL = 10
 
-FileKey = tuple[str, str]
-"""A partition path and a file name."""
-
 
 class ColumnStats:
     """The `column_stats` index of a metadata table; what was read of many partitions is kept."""
@@ -54,6 +53,7 @@ class ColumnStats:
     def __init__(self, metadata: MetadataTable) -> None:
         self._metadata = metadata
         self._kept: dict[Any, dict[FileKey, FileStatistics]] = {}
+        self._bounds: dict[str, IntegerBounds | None] = {}
 
     @staticmethod
     def of(metadata: MetadataTable | None) -> ColumnStats | None:
@@ -78,6 +78,31 @@ class ColumnStats:
             if len(self._kept) > _KEPT_ANSWERS:
                 del self._kept[next(iter(self._kept))]
         return self._kept[key]
+
+    def outside(self, ranges: Mapping[str, IntegerRange]) -> set[FileKey]:
+        """The files of the table that have no value within the range of some column.
+
+        Args:
+            ranges: by name of an integer column, which values are wanted.
+        """
+        found: set[FileKey] = set()
+        for column, wanted in ranges.items():
+            if column not in self._bounds:
+                self._bounds[column] = self._integer_bounds(column)
+            bounds = self._bounds[column]
+            found |= set() if bounds is None else bounds.outside(wanted)
+        return found
+
+    def _integer_bounds(self, column: str) -> IntegerBounds | None:
+        by_hash = {_partition_hash(path): path for path in self._metadata.partitions()}
+        prefix = hash_text(column)
+        parts: list[tuple[list[str | None], StatsColumns]] = []
+        for entries, schema in self._metadata.entries(INDEX, lambda file: _entries(file, [prefix])):
+            records = stats_columns([value for _, value in entries], schema)
+            if records is None:
+                return None
+            parts.append(([by_hash.get(_partition_of(key)) for key, _ in entries], records))
+        return IntegerBounds.of(column, parts)
 
     def _statistics(
         self, columns: Mapping[str, pa.DataType], partitions: Collection[str], find_empty: bool

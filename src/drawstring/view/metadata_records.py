@@ -9,6 +9,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import fastavro
+import numpy as np
+import numpy.typing as npt
 
 from drawstring.errors import CorruptTable
 from drawstring.formats.avro_columns import CannotDecode, decode_columns
@@ -43,41 +45,58 @@ class StatsRecord(NamedTuple):
     type_info: str | None
 
 
+class StatsColumns(NamedTuple):
+    """Statistics of one column of many files, an array for each field of `StatsRecord`."""
+
+    file_names: npt.NDArray[Any]
+    column_names: npt.NDArray[Any]
+    lower: npt.NDArray[Any]
+    upper: npt.NDArray[Any]
+    value_count: npt.NDArray[Any]
+    null_count: npt.NDArray[Any]
+    is_deleted: npt.NDArray[Any]
+    type_ordinal: npt.NDArray[Any]
+    type_info: npt.NDArray[Any]
+
+
 def decode_column_stats(values: Sequence[memoryview], schema: str) -> list[StatsRecord]:
     """Decode records of column statistics, all of one column or index.
 
     Many at once are decoded field by field, since one by one they would take longer than planning may.
     """
-    if len(values) >= _FEW_RECORDS:
-        try:
-            return _stats_of_columns(
-                decode_columns(values, _json(schema))["ColumnStatsMetadata"], len(values)
-            )
-        except (CannotDecode, KeyError, TypeError):
-            # What is damaged is told by the decoder that looks at each record.
-            pass
+    columns = stats_columns(values, schema) if len(values) >= _FEW_RECORDS else None
+    if columns is not None:
+        return list(map(StatsRecord._make, zip(*(field.tolist() for field in columns), strict=True)))
     return [
         _stats_of_record(decode_record(value, schema).get("ColumnStatsMetadata") or {}) for value in values
     ]
 
 
-def _stats_of_columns(columns: Mapping[str, Any], count: int) -> list[StatsRecord]:
-    def listed(found: Any, default: Any = None) -> list[Any]:
-        return [default] * count if found is None else found.tolist()
+def stats_columns(values: Sequence[memoryview], schema: str) -> StatsColumns | None:
+    """Decode records of column statistics field by field; None where they are damaged or of another shape.
 
-    kind = columns.get("valueType") or {}
-    fields = (
-        listed(columns["fileName"]),
-        listed(columns["columnName"]),
-        listed(_unwrapped(columns["minValue"])),
-        listed(_unwrapped(columns["maxValue"])),
-        listed(columns["valueCount"]),
-        listed(columns["nullCount"]),
-        listed(columns["isDeleted"]),
-        listed(kind.get("typeOrdinal"), 0),
-        listed(kind.get("additionalInfo")),
-    )
-    return list(map(StatsRecord._make, zip(*fields, strict=True)))
+    What is damaged is told by the decoder that looks at each record.
+    """
+    try:
+        found = decode_columns(values, _json(schema))["ColumnStatsMetadata"]
+        kind = found.get("valueType") or {}
+        fields = (
+            *(found[name] for name in ("fileName", "columnName")),
+            *(_unwrapped(found[name]) for name in ("minValue", "maxValue")),
+            *(found[name] for name in ("valueCount", "nullCount", "isDeleted")),
+            _or_zero(kind.get("typeOrdinal"), len(values)),
+            kind.get("additionalInfo"),
+        )
+    except (CannotDecode, KeyError, TypeError, AttributeError):
+        return None
+    nothing = np.full(len(values), None, object)
+    return StatsColumns._make(nothing if field is None else field for field in fields)
+
+
+def _or_zero(numbers: Any, count: int) -> npt.NDArray[np.int64]:
+    if numbers is None:
+        return np.zeros(count, np.int64)
+    return np.fromiter((number or 0 for number in numbers.tolist()), np.int64, count)
 
 
 def _unwrapped(values: Any) -> Any:

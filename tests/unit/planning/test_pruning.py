@@ -9,14 +9,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import drawstring
 from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice, LogFile
+from drawstring.planning import pruning
 from drawstring.planning.pruning import BY_COLUMN_STATS, BY_FOOTER, BY_PARTITION_STATS, FileSkipping
 from drawstring.predicates.arrow_filter import filter_batch
 from drawstring.predicates.evaluate import ColumnFacts, facts_of_values
 from drawstring.predicates.parse import parse
+from drawstring.storage import LocalStorage
 from drawstring.storage.memory import MemoryStorage
 from drawstring.view.footer_stats import footer_statistics
 from drawstring.view.statistics import FileStatistics, comparable_bounds, facts_of_slice
+from tests.small_writes import new_table, write
 
 SCHEMA = pa.schema([("p", pa.string()), ("n", pa.int64()), ("s", pa.string()), ("x", pa.float64())])
 
@@ -206,6 +210,29 @@ def parse_columns(condition):
 def test_an_unreadable_footer_is_left_out(storage):
     storage.write("a/x_0_1.parquet", b"no parquet")
     assert footer_statistics(storage, ["a/x_0_1.parquet", "a/missing_0_1.parquet"], {}) == {}
+
+
+@pytest.mark.parametrize(
+    "condition", ["ts = 5", "ts between 3 and 6", "ts > 7", "ts in (2, 8) and v = 'x'", "ts < 0"]
+)
+def test_many_files_are_ruled_out_at_once_as_one_by_one(tmp_path, monkeypatch, condition):
+    new_table(tmp_path, [(f"k{n}", f"c{n}", n, "x") for n in range(9)])
+    for turn in (1, 2):
+        write(LocalStorage(str(tmp_path)), [(f"k{n}", f"c{n}", n + turn, "y") for n in (turn, 7)])
+
+    newest = drawstring.open_table(str(tmp_path)).snapshot().latest_instant.requested_time
+
+    def planned():
+        # As of an instant: statistics of whole partitions speak of now, and leave the work to those of files.
+        scan = drawstring.open_table(str(tmp_path)).snapshot(as_of=newest).scan().where(condition)
+        plan = scan.plan()
+        assert {reason for _, reason in plan.skipped.left_out} == {BY_COLUMN_STATS}
+        return {task.slice.base_file.path for task in plan.tasks}
+
+    one_by_one = planned()
+    monkeypatch.setattr(pruning, "MANY_SLICES", 1)
+    assert planned() == one_by_one
+    assert len(one_by_one) < 9
 
 
 values = {
