@@ -21,7 +21,6 @@ from tests.support.metadata_check import assert_metadata_table_equals_table
 
 REFUSED = {
     r"^v[2-6]_": "WRITE_TABLE_VERSION",
-    r"_mor_cdc": "WRITE_CHANGE_CAPTURE",
     r"_no_meta$": "WRITE_WITHOUT_META_FIELDS",
 }
 """What tables are called that are not written, and why."""

@@ -20,9 +20,9 @@ CDC = {
     "hoodie.datasource.read.begin.instanttime": "000",
 }
 TABLES = [
-    ("COPY_ON_WRITE", "DATA_BEFORE_AFTER"),
-    ("COPY_ON_WRITE", "DATA_BEFORE"),
-    ("COPY_ON_WRITE", "OP_KEY_ONLY"),
+    (kind, mode)
+    for kind in ("COPY_ON_WRITE", "MERGE_ON_READ")
+    for mode in ("DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY")
 ]
 
 
@@ -35,6 +35,7 @@ def written(path: Path, kind: str, mode: str) -> None:
     table = drawstring.create_table(str(path), SCHEMA, options={**OPTIONS, **settings})
     write(table.storage, [("1", "oslo", 1, "a"), ("2", "oslo", 1, "b"), ("3", "rome", 1, "c")])
     write(table.storage, [("1", "oslo", 2, "A"), ("4", "oslo", 2, "D")])
+    write(table.storage, [("1", "oslo", 3, "AA"), ("2", "oslo", 3, "BB")])
     write(table.storage, [("2", "oslo", 9, "")], "delete")
     write(table.storage, [("9", "oslo", 1, "z")], "insert_overwrite")
 

@@ -15,6 +15,7 @@ class WriteStat:
 
     `prev_commit` is the instant of the base file that was rewritten, the text "null" in a new file group.
     `runtime_ms` is how long its task took, `compacted_logs` and `compacted_bytes` what a compaction merged into it.
+    `slice_base` and `slice_logs` name the files of the slice that a log file was appended to, where that is told.
     """
 
     file_id: str
@@ -33,6 +34,8 @@ class WriteStat:
     runtime_ms: int = 0
     compacted_logs: int = 0
     compacted_bytes: int = 0
+    slice_base: str = ""
+    slice_logs: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -1,7 +1,7 @@
-"""Change files of tables that capture changes: what a commit did to the rows of a base file that it rewrote.
+"""Tables that capture changes: what a commit did to the rows of a base file that it rewrote stands in change files.
 
 Hudi's readers need them for nothing else: rows of new base files are inserted, those of replaced groups deleted, and
-log files are compared with what they are merged with.
+log files are compared with the slice that the commit says they were appended to.
 """
 
 from __future__ import annotations
@@ -47,11 +47,21 @@ def capture_mode(config: TableConfig) -> str:
     return config.properties.get("hoodie.table.cdc.supplemental.logging.mode", BOTH).upper()
 
 
-def with_change_file(context: WriteContext, task: TaskContext, bucket: Bucket, stat: WriteStat) -> WriteStat:
-    """Write the change file of a base file that was rewritten, and name it in what the commit says."""
+def with_changes(context: WriteContext, task: TaskContext, bucket: Bucket, stat: WriteStat) -> WriteStat:
+    """What readers of changes need: a log file's slice is named, a rewritten base file gets a change file."""
+    if bucket.slice is not None and stat.log_files:
+        base = bucket.slice.base_file
+        logs = tuple(log.name for log in bucket.slice.log_files)
+        return replace(stat, slice_base=base.name if base is not None else "", slice_logs=logs)
     if bucket.base_file is None or stat.log_files:
         return stat
-    changes = _changes(context, bucket, bucket.base_file, stat)
+    return _with_change_file(context, task, bucket, bucket.base_file, stat)
+
+
+def _with_change_file(
+    context: WriteContext, task: TaskContext, bucket: Bucket, old: BaseFile, stat: WriteStat
+) -> WriteStat:
+    changes = _changes(context, bucket, old, stat)
     if not changes.num_rows:
         return stat
     name = log_file_name(stat.file_id, context.requested_time, 1, task.write_token) + _SUFFIX

@@ -118,13 +118,13 @@ def _runtime(stat: WriteStat) -> dict[str, int]:
 
 
 def _log_fields(stat: WriteStat) -> dict[str, Any]:
-    """What is said of a log file: it is written once and whole, so it begins at offset 0 without a base file."""
+    """What is said of a log file: it is written once and whole, so it begins at offset 0."""
     log_file = parse_log_file(stat.partition_path, stat.name, stat.file_size)
     if log_file is None:
         return {}
     return {
         "logVersion": log_file.version,
         "logOffset": 0,
-        "baseFile": "",
-        "logFiles": list(stat.log_files or (stat.name,)),
+        "baseFile": stat.slice_base,
+        "logFiles": [*stat.slice_logs, *(stat.log_files or (stat.name,))],
     }

@@ -10,7 +10,7 @@ import pyarrow as pa
 from drawstring.model.commit_metadata import WriteStat
 from drawstring.write.assignment import Bucket, Way
 from drawstring.write.base_files import TaskContext, WriteContext
-from drawstring.write.change_files import with_change_file
+from drawstring.write.change_files import with_changes
 from drawstring.write.log_files import append_log
 from drawstring.write.merge_by_reading import merge_by_reading
 from drawstring.write.merge_group import (
@@ -49,7 +49,7 @@ def write_bucket(
     """Write one bucket, and return what the commit says of its files; nothing when there was nothing to write."""
     stats = _written(context, task, bucket, incoming, rules)
     if context.change_capture:
-        stats = [with_change_file(context, task, bucket, stat) for stat in stats]
+        stats = [with_changes(context, task, bucket, stat) for stat in stats]
     return stats
 
 

@@ -49,11 +49,6 @@ def _base_format(state: TableState) -> str | None:
     return None if state.config.base_file_format == "PARQUET" else state.config.base_file_format
 
 
-def _change_capture(state: TableState) -> str | None:
-    captures = state.config.properties.get("hoodie.table.cdc.enabled", "false").lower() == "true"
-    return "hoodie.table.cdc.enabled=true" if captures and state.config.is_merge_on_read else None
-
-
 def _merger(state: TableState) -> str | None:
     return state.config.merge_rule.unknown
 
@@ -83,12 +78,6 @@ REFUSALS = (
     ),
     WriteRefusal(
         "WRITE_BASE_FILE_FORMAT", _base_format, "its base files are {found}; drawstring writes PARQUET"
-    ),
-    WriteRefusal(
-        "WRITE_CHANGE_CAPTURE",
-        _change_capture,
-        "it is merge-on-read and captures changes ({found}); Hudi's change data query could not read the log files of "
-        "drawstring. Write it with Apache Hudi",
     ),
     WriteRefusal(
         "WRITE_MERGER",

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import drawstring
-from drawstring.errors import InvalidOption, UnsupportedTable
+from drawstring.errors import InvalidOption
 from drawstring.storage import LocalStorage
 from drawstring.write.table_facts import load_state
 from tests.small_writes import OPTIONS, SCHEMA, arrow, leftovers, rows_of, rows_of_hudi_rs, write
@@ -15,6 +15,7 @@ from tests.small_writes import OPTIONS, SCHEMA, arrow, leftovers, rows_of, rows_
 MODES = ("DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY")
 ENABLED = "hoodie.table.cdc.enabled"
 MODE = "hoodie.table.cdc.supplemental.logging.mode"
+KIND = "hoodie.datasource.write.table.type"
 
 
 def capturing(path, mode: str | None = None, **more: str) -> LocalStorage:
@@ -66,10 +67,11 @@ def sort_key(row: tuple) -> str:
     return repr(row)
 
 
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("mode", MODES)
-def test_change_files_tell_what_happened_to_each_row(tmp_path, mode):
+def test_change_files_tell_what_happened_to_each_row(tmp_path, mode, kind):
     path = tmp_path / "t"
-    storage = capturing(path, mode)
+    storage = capturing(path, mode, **{KIND: kind})
     history(storage)
     assert sorted(told(path), key=sort_key) == sorted(compared(path), key=sort_key)
     state = load_state(storage)
@@ -119,7 +121,33 @@ def test_a_key_that_is_inserted_again_is_an_insertion(tmp_path):
     ]
 
 
-def test_merge_on_read_tables_that_capture_changes_are_refused(tmp_path):
-    storage = capturing(tmp_path / "t", **{"hoodie.datasource.write.table.type": "MERGE_ON_READ"})
-    with pytest.raises(UnsupportedTable, match="WRITE_CHANGE_CAPTURE"):
-        write(storage, [("1", "oslo", 1, "a")])
+def test_a_commit_names_the_slice_that_a_log_file_was_appended_to(tmp_path):
+    """Hudi's change data query compares the log file with that slice, and finds it nowhere else."""
+    storage = capturing(tmp_path / "t", **{KIND: "MERGE_ON_READ"})
+    for number in range(1, 4):
+        write(storage, [("1", "oslo", number, f"v{number}")])
+    state = load_state(storage)
+    base, *logs = [stat for i in state.timeline.completed_writes for stat in state.metadata(i).stats]
+    assert [stat.log_files for stat in logs] == [(logs[0].name,), (logs[0].name, logs[1].name)]
+    texts = [storage.read(path) for path in sorted(timeline_files(state))]
+    assert sum(base.name.encode() in text for text in texts) == 3
+
+
+def timeline_files(state) -> list[str]:
+    folder = state.config.timeline_directory
+    return [f"{folder}/{name}" for name in state.storage.list_names(folder) if name.endswith("commit")]
+
+
+def test_changes_are_told_of_rows_that_a_compaction_has_merged_since(tmp_path):
+    path = tmp_path / "t"
+    storage = capturing(path, **{KIND: "MERGE_ON_READ"})
+    write(storage, [("1", "oslo", 1, "a"), ("2", "oslo", 1, "b")])
+    write(storage, [("1", "oslo", 2, "A")])
+    before = told(path)
+    assert drawstring.open_table(str(path)).compact().compactions
+    assert told(path) == before
+    write(storage, [("1", "oslo", 3, "AA"), ("2", "oslo", 3, "BB")])
+    assert [row[1:] for row in told(path)[len(before) :]] == [
+        ("u", ("1", "oslo", 2, "A"), ("1", "oslo", 3, "AA")),
+        ("u", ("2", "oslo", 1, "b"), ("2", "oslo", 3, "BB")),
+    ]

@@ -316,7 +316,7 @@ def _stat_text(stat: WriteStat) -> str:
 
 def _stat(text: str) -> WriteStat:
     values = json.loads(text)
-    tuples = {key: tuple(values[key]) for key in ("log_files", "cdc_files")}
+    tuples = {key: tuple(values[key]) for key in ("log_files", "cdc_files", "cdc_sizes", "slice_logs")}
     return WriteStat(**(values | tuples))
 
 

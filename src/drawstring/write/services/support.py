@@ -16,7 +16,6 @@ _BY_ACTION = {
             "WRITE_WITHOUT_META_FIELDS",
             "WRITE_DROPPED_PARTITION_COLUMNS",
             "WRITE_BASE_FILE_FORMAT",
-            "WRITE_CHANGE_CAPTURE",
             "WRITE_SCHEMA_ON_READ",
         }
     ),
