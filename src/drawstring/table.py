@@ -269,7 +269,12 @@ class Table:
         return found
 
     def changes(
-        self, begin: Moment | None = None, end: Moment | None = None, *, net: bool = False
+        self,
+        begin: Moment | None = None,
+        end: Moment | None = None,
+        *,
+        net: bool = False,
+        commits: bool = False,
     ) -> Changelog:
         """What commits changed after `begin`, up to and including `end`: rows with their kind (`_rowkind`).
 
@@ -277,6 +282,7 @@ class Table:
             begin: as in `incremental`.
             end: as in `incremental`.
             net: return only the outcome for each row, not every step on the way.
+            commits: name the commit of each row, in the columns of Spark's CHANGES clause, instead of `_rowkind`.
 
         Example:
             >>> table.changes(begin="2026-01-01", net=True).to_arrow()
@@ -284,7 +290,8 @@ class Table:
         self._check_incremental("changes")
         lower = self._begin(self.options.begin if begin is None else begin)
         upper = self._instant(self.options.end if end is None else end, END.key)
-        return Changelog(replace(self.state(), data_skipping=False), read_task, lower, upper, net)
+        bare = replace(self.state(), data_skipping=False)
+        return Changelog(bare, read_task, lower, upper, net, commits=commits)
 
     def change_data(self, begin: Moment | None = None, end: Moment | None = None) -> ChangeData:
         """The change data that Hudi's CDC query returns: op, ts_ms, before and after (rows as JSON).
@@ -448,7 +455,11 @@ class Table:
     def asked(self) -> ScanSource:
         """What the options ask for: a snapshot, a range of commits, or what they changed."""
         if self.options.changelog:
-            return self.changes(self.options.begin or EARLIEST, net=self.options.net_changes)
+            return self.changes(
+                self.options.begin or EARLIEST,
+                net=self.options.net_changes,
+                commits=self.options.changelog_commits,
+            )
         if self.options.is_change_data:
             return self.change_data(self.options.begin or EARLIEST)
         return self.incremental() if self.options.query_type == INCREMENTAL else self.snapshot()

@@ -70,6 +70,15 @@ NET_CHANGES = Option(
     aliases=("read.changelog.net",),
     allowed=("true", "false"),
 )
+CHANGELOG_COMMITS = Option(
+    "hoodie.datasource.read.changelog.commits",
+    boolean,
+    False,
+    "Rows of hoodie.datasource.read.changelog name their commit, in the columns that Spark's CHANGES clause has "
+    "(_change_type, _commit_version, _commit_timestamp), instead of _rowkind.",
+    aliases=("read.changelog.commits",),
+    allowed=("true", "false"),
+)
 USE_DSV2 = Option(
     "hoodie.datasource.read.use.dsv2",
     boolean,
@@ -216,6 +225,7 @@ ALL: tuple[Option[Any], ...] = (
     END,
     CHANGELOG,
     NET_CHANGES,
+    CHANGELOG_COMMITS,
     USE_DSV2,
     SCHEMA_ON_READ,
     METADATA_ENABLE,
@@ -263,6 +273,7 @@ class ReadOptions:
     end: str | None = None
     changelog: bool = False
     net_changes: bool = False
+    changelog_commits: bool = False
     use_dsv2: bool = False
     schema_on_read: bool = False
     use_metadata_table: bool = True
@@ -299,6 +310,7 @@ class ReadOptions:
             end=END.find(*layers),
             changelog=CHANGELOG.find(*layers),
             net_changes=NET_CHANGES.find(*layers),
+            changelog_commits=CHANGELOG_COMMITS.find(*layers),
             use_dsv2=USE_DSV2.find(*layers),
             schema_on_read=SCHEMA_ON_READ.find(*layers),
             use_metadata_table=METADATA_ENABLE.find(*layers),

@@ -70,15 +70,25 @@ class ImageSpec:
 
 
 @dataclass(frozen=True)
+class ChangeCommit:
+    """The commit that changes name: `version` orders commits as text, `micros` since 1970, where they are known."""
+
+    version: str
+    micros: int | None = None
+
+
+@dataclass(frozen=True)
 class ChangeSpec:
     """Rows before and after; nothing for a side that has none. With `images` they are returned as change data.
 
     Each side is usually one file group; where rows went from one group to another, all groups that they may be in.
+    With `commit` changes name it instead of a row kind alone.
     """
 
     before: tuple[ReadTask, ...] = ()
     after: tuple[ReadTask, ...] = ()
     images: ImageSpec | None = None
+    commit: ChangeCommit | None = None
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,27 @@ def instant_time(
     return moment.strftime("%Y%m%d%H%M%S") + f"{moment.microsecond // 1000:03d}"
 
 
+def moment_of(time: str, *, timezone: str = "LOCAL") -> dt.datetime | None:
+    """The moment that an instant time names; None for digits that are no time."""
+    try:
+        moment = dt.datetime.strptime(time[:14], "%Y%m%d%H%M%S")
+        moment += dt.timedelta(milliseconds=int(time[14:17] or 0))
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=dt.timezone.utc) if timezone == "UTC" else moment.astimezone()
+
+
+def just_before(time: str) -> str:
+    """The last instant time before one, to the millisecond: what comes after it is at `time` or later."""
+    if len(time) not in (14, 17) or not time.strip("0"):
+        return time
+    earlier = _checked(time, "")
+    first = dt.datetime.strptime(earlier[:14], "%Y%m%d%H%M%S") + dt.timedelta(
+        milliseconds=int(earlier[14:] or 0) - 1
+    )
+    return first.strftime("%Y%m%d%H%M%S") + f"{first.microsecond // 1000:03d}"
+
+
 def _checked(digits: str, called: str) -> str:
     """Digits that can stand on a timeline, or bound it: zeros stand before every instant, nines behind."""
     if digits.startswith("000") or not digits.strip("0") or not digits.strip("9"):

@@ -22,7 +22,7 @@ from drawstring.reading.change_data import read_change_data
 from drawstring.reading.changes import COMPARED, read_changes
 from drawstring.schema.meta_columns import COMMIT_TIME
 from drawstring.schema.projection import plan_projection
-from drawstring.schema.row_kinds import ROW_KIND
+from drawstring.schema.row_kinds import change_columns, with_commit
 from drawstring.storage.base import Storage
 
 
@@ -77,14 +77,17 @@ def _changes(
         )
         yield from _filtered(rows, columns, predicate)
         return
-    stored = pa.schema([field for field in table_schema if field.name != ROW_KIND])
+    told = {field.name for field in change_columns(commits=task.change.commit is not None)}
+    stored = pa.schema([field for field in table_schema if field.name not in told])
     wanted = _needed(replace(task, keep_commit_times=None), table_schema, columns, predicate)
-    names = [name for name in dict.fromkeys([*wanted, *COMPARED]) if name != ROW_KIND]
+    names = [name for name in dict.fromkeys([*wanted, *COMPARED]) if name not in told]
     found = read_changes(
         task.change,
         lambda each, some: read_task(each, storage=storage, table_schema=stored, columns=some),
         schema=pa.schema([stored.field(name) for name in names]),
     )
+    if task.change.commit is not None:
+        found = with_commit(found, task.change.commit)
     yield from _filtered(found, columns, predicate)
 
 

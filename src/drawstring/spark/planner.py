@@ -9,6 +9,7 @@ from typing import Any
 from drawstring.errors import BridgeError
 from drawstring.spark import wire
 from drawstring.spark.catalog import CATALOG_HANDLERS
+from drawstring.spark.read.changelogs import CHANGELOG_HANDLERS
 from drawstring.spark.read.reads import READ_HANDLERS
 from drawstring.spark.read.streams import STREAM_HANDLERS
 from drawstring.spark.write.statements import write
@@ -24,7 +25,12 @@ class SparkPlanner:
 
     def __init__(self) -> None:
         self.spark: Any = None
-        self.handlers: dict[str, Handler] = {**READ_HANDLERS, **STREAM_HANDLERS, **CATALOG_HANDLERS}
+        self.handlers: dict[str, Handler] = {
+            **READ_HANDLERS,
+            **STREAM_HANDLERS,
+            **CHANGELOG_HANDLERS,
+            **CATALOG_HANDLERS,
+        }
 
     def request(self, kind: str, payload: str) -> str:
         """Answer one request; an error is an answer too, because a Python exception would lose its class."""

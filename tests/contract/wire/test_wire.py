@@ -11,7 +11,7 @@ import pytest
 from drawstring.errors import BridgeError, TableNotFound
 from drawstring.spark import catalog, wire
 from drawstring.spark.errors import error_from_wire
-from drawstring.spark.read import streams
+from drawstring.spark.read import changelogs, streams
 from drawstring.spark.read.filters import predicate_from_wire
 from drawstring.spark.session.build import bridge_jar, java_executable, spark_home
 from drawstring.spark.write import statements as writes
@@ -24,6 +24,8 @@ TYPES = {
     "filters_pushed": wire.FiltersPushed,
     "plan_scan": wire.PlanScan,
     "scan_planned": wire.ScanPlanned,
+    "changelog_asked": changelogs.ChangelogAsked,
+    "changelog_options": changelogs.ChangelogOptions,
     "stream_open": streams.OpenStream,
     "stream_opened": streams.StreamOpened,
     "stream_about": streams.AboutStream,
@@ -84,6 +86,8 @@ def test_the_bridge_understands_the_golden_messages():
     assert understood == [
         "aggregation_pushed [[20000,3,20000],[null,1,null]] -",
         "aggregation_pushed_in_part [[20000,3,20000],[null,1,null]] 3 1 of 4 slices: logs have to be merged: a",
+        "changelog_asked version 1",
+        "changelog_options version 1",
         'columns_summarised [{"column":"id","distinct":9,"lower":1,"nulls":0,"upper":9}]',
         "create_table version 1",
         "data_written version 1",

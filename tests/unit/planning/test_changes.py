@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 import drawstring
@@ -75,3 +76,29 @@ def test_net_changes_are_the_outcome_of_the_steps(tmp_path):
         found.scan().select("_rowkind", "id", "v").to_arrow(),
     ):
         assert sorted(tuple(row.values()) for row in rows.to_pylist()) == sorted(outcome)
+
+
+def test_rows_name_their_commit_where_that_is_asked_for(builder):
+    builder.commit(T1, {"a": [1], "b": [2]}).replace(T2, {"b": ["fb-0"]})
+    found = builder.open().changes("earliest", commits=True)
+    assert found.schema.names[-3:] == ["_change_type", "_commit_version", "_commit_timestamp"]
+    rows = found.to_arrow(["_change_type", "_commit_version", "_commit_timestamp", "id"]).to_pylist()
+    moments = [row.pop("_commit_timestamp").strftime("%Y%m%d%H%M%S%f")[:17] for row in rows]
+    assert [tuple(row.values()) for row in rows] == [("insert", T1, 1), ("insert", T1, 2), ("delete", T2, 2)]
+    # The builder's table keeps its timeline in this machine's zone.
+    assert len(set(moments)) == 2
+    net = builder.open().changes("earliest", net=True, commits=True).to_arrow(["_commit_version", "id"])
+    assert net.to_pylist() == [{"_commit_version": T1, "id": 1}]
+
+
+def test_a_column_that_is_called_as_the_kind_of_a_row_is_told(tmp_path):
+    schema = pa.schema([("id", pa.string()), ("_rowkind", pa.string())])
+    options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    table = drawstring.create_table(str(tmp_path / "t"), schema, options=options)
+    table.write(pa.table({"id": ["1"], "_rowkind": ["x"]}))
+    with pytest.raises(InvalidInput) as caught:
+        table.changes("earliest").to_arrow()
+    assert caught.value.condition == "CHANGELOG_COLUMN_TAKEN"
+    assert table.changes("earliest", commits=True).to_arrow(["_rowkind", "_change_type"]).to_pylist() == [
+        {"_rowkind": "x", "_change_type": "insert"}
+    ]

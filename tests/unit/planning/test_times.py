@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 
 from drawstring.errors import InvalidInput
-from drawstring.planning.times import instant_time
+from drawstring.planning.times import instant_time, just_before, moment_of
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,26 @@ def test_what_is_no_time_is_told(given):
 @pytest.mark.parametrize("given", ["0", "000", "00000000000000", "00000000000002", "20991231235959999"])
 def test_bounds_before_and_after_all_commits_are_instants_too(given):
     assert instant_time(given) == given
+
+
+@pytest.mark.parametrize(
+    ("time", "before"),
+    [
+        ("20260822103000123", "20260822103000122"),
+        ("20260101000000000", "20251231235959999"),
+        ("20260822103000", "20260822102959999"),
+        ("00000000000000", "00000000000000"),
+    ],
+)
+def test_just_before_a_time_is_a_millisecond_earlier(time, before):
+    assert just_before(time) == before
+    assert before <= time
+
+
+def test_an_instant_is_a_moment_in_the_zone_of_the_timeline():
+    expected = dt.datetime(2026, 8, 22, 10, 30, 0, 123_000, tzinfo=dt.timezone.utc)
+    assert moment_of("20260822103000123", timezone="UTC") == expected
+    local = moment_of("20260822103000")
+    assert local is not None
+    assert local.astimezone().strftime("%Y%m%d%H%M%S") == "20260822103000"
+    assert moment_of("00000000000002") is None

@@ -21,6 +21,9 @@ from drawstring.spark.session.build import SparkHome
         ("spark-4", "3.5.9", False),
         ("spark-4.0-4.1", "4.1.2", True),
         ("spark-4.0-4.1", "4.2.0", False),
+        ("spark-4.2-4", "4.1.2", False),
+        ("spark-4.2-4", "4.2.0", True),
+        ("spark-4.2-4", "4.3.0", True),
         ("notes", "4.2.0", False),
     ],
 )

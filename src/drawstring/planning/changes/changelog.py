@@ -14,7 +14,7 @@ from drawstring.errors import InvalidInput
 from drawstring.model.commit_metadata import SERVICE_OPERATIONS, CommitMetadata
 from drawstring.model.file_group import FileGroupId, FileSlice
 from drawstring.model.instant import Instant
-from drawstring.model.read_task import ChangeSpec, ReadTask
+from drawstring.model.read_task import ChangeCommit, ChangeSpec, ReadTask
 from drawstring.planning.changes.groups import net_groups, touched_groups
 from drawstring.planning.changes.past import PastSlices
 from drawstring.planning.incremental import writes_in_range
@@ -22,7 +22,8 @@ from drawstring.planning.scan import Scan
 from drawstring.planning.snapshot import ReadFunction
 from drawstring.planning.table_schemas import TableSchemas
 from drawstring.planning.table_state import TableState
-from drawstring.schema.row_kinds import BEFORE, DELETE, ROW_KIND
+from drawstring.planning.times import moment_of
+from drawstring.schema.row_kinds import change_columns, is_taken_back
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class Changelog:
     """What the commits after `begin`, up to and including `end`, changed.
 
     1. Rows have the table's columns and `_rowkind`: `+I` inserted, `-U` and `+U` before and after an update, `-D`
-       deleted. Rows that were taken back carry the meta columns they had.
+       deleted. Rows that were taken back carry the meta columns they had. With `commits` they name the commit, a net
+       change the last one of the range that touched its file group.
     2. Commits follow each other by completion time (version 6: instant time); of one commit, what it took back comes
        before what it put there.
     3. Only file groups that the commits touched are read, as they were before and after. Table services change
@@ -51,11 +53,13 @@ class Changelog:
     """The instant whose schema rows have, where it is not the newest one."""
     skips_cleaned: bool = False
     """Whether file groups whose files are gone are left out and counted, instead of being an error."""
+    commits: bool = False
+    """Whether rows name their commit, in the columns of Spark's CHANGES clause, instead of `_rowkind`."""
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The table's newest schema and `_rowkind`."""
-        return self._schemas.table_schema.append(pa.field(ROW_KIND, pa.string()))
+        """The table's newest schema and the columns that tell of changes."""
+        return changelog_schema(self._schemas.table_schema, commits=self.commits)
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Read everything into one table.
@@ -69,7 +73,7 @@ class Changelog:
     def to_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Read, one commit at a time; net changes one file group at a time."""
         requested = self._requested(columns)
-        needed = list(dict.fromkeys([*requested.names, ROW_KIND]))
+        needed = list(dict.fromkeys([*requested.names, change_columns(commits=self.commits)[0].name]))
         for table in self._outcomes(needed) if self.net else self._steps(needed):
             yield from table.select(requested.names).cast(requested).to_batches()
 
@@ -97,7 +101,7 @@ class Changelog:
     @property
     def snapshot_id(self) -> str:
         """Names what is seen."""
-        kind = "net" if self.net else "changes"
+        kind = ("net" if self.net else "changes") + ("-by-commit" if self.commits else "")
         return f"{self.state.timeline.fingerprint}:{kind}:{self.begin}..{self.end or ''}"
 
     def partitions(self) -> Sequence[str]:
@@ -155,7 +159,8 @@ class Changelog:
     def _net_task(self, groups: Sequence[FileGroupId], begin: str, end: str) -> ReadTask | None:
         before = [self._past.task(group, until=begin, inclusive=True) for group in groups]
         after = [self._past.task(group, until=end, inclusive=True) for group in groups]
-        return _comparison(before, after)
+        touched = (i for i, metadata in reversed(self.writes) if set(touched_groups(metadata)) & set(groups))
+        return _comparison(before, after, self._named(next(touched)))
 
     def _outcomes(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         for partition in self.partitions():
@@ -191,16 +196,19 @@ class Changelog:
     def group_changes(
         self, group: FileGroupId, instant: Instant, columns: Sequence[str]
     ) -> tuple[pa.Table, pa.Table]:
-        """What a commit took back of one group, and what it put there; `_rowkind` is among the columns."""
+        """What a commit took back of one group, and what it put there; the kind is among the columns."""
         rows = self._rows(self.comparison(group, instant), columns)
-        taken = pc.is_in(rows.column(ROW_KIND), value_set=pa.array([BEFORE, DELETE]))
+        taken = is_taken_back(rows, commits=self.commits)
         return rows.filter(taken), rows.filter(pc.invert(taken))
 
     def comparison(self, group: FileGroupId, instant: Instant) -> ReadTask | None:
         """The comparison of a group before and after a commit; None where it has rows on neither side."""
         before = self._past.task(group, until=_time(instant), inclusive=False)
-        task = _comparison([before], [self.after(group, instant)])
+        task = _comparison([before], [self.after(group, instant)], self._named(instant))
         return task and replace(task, keep_commit_times=frozenset({instant.requested_time}))
+
+    def _named(self, instant: Instant) -> ChangeCommit | None:
+        return commit_of(_time(instant), self.state) if self.commits else None
 
     def after(self, group: FileGroupId, instant: Instant) -> ReadTask | None:
         """Reads a group as a commit left it."""
@@ -220,11 +228,33 @@ class Changelog:
         return pa.Table.from_batches(batches, schema=schema)
 
 
-def _comparison(before: Sequence[ReadTask | None], after: Sequence[ReadTask | None]) -> ReadTask | None:
+def changelog_schema(rows: pa.Schema, *, commits: bool) -> pa.Schema:
+    """The columns of a table, and those that tell of changes; raises `InvalidInput` where it has one of these."""
+    told = change_columns(commits=commits)
+    taken = [field.name for field in told if field.name in rows.names]
+    if taken:
+        raise InvalidInput(
+            f"The table has a column {taken[0]!r}, which is what a changelog calls what it tells of a row. Rename the "
+            "column, or read incrementally.",
+            condition="CHANGELOG_COLUMN_TAKEN",
+            column=taken[0],
+        )
+    return pa.schema([*rows, *told])
+
+
+def commit_of(time: str, state: TableState) -> ChangeCommit:
+    """The commit of a time as changes name it."""
+    moment = moment_of(time, timezone=state.config.timezone)
+    return ChangeCommit(time, round(moment.timestamp() * 1_000_000) if moment else None)
+
+
+def _comparison(
+    before: Sequence[ReadTask | None], after: Sequence[ReadTask | None], commit: ChangeCommit | None = None
+) -> ReadTask | None:
     old = tuple(task for task in before if task is not None)
     new = tuple(task for task in after if task is not None)
     shown = next(iter((*new, *old)), None)
-    return shown and ReadTask(shown.slice, change=ChangeSpec(old, new))
+    return shown and ReadTask(shown.slice, change=ChangeSpec(old, new, commit=commit))
 
 
 def _time(instant: Instant) -> str:

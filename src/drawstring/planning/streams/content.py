@@ -11,13 +11,12 @@ from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.file_group import FileGroupId
 from drawstring.model.read_task import ChangeSpec, ImageSpec, ReadTask
 from drawstring.planning.changes.change_data import ChangeData
-from drawstring.planning.changes.changelog import Changelog
+from drawstring.planning.changes.changelog import Changelog, changelog_schema, commit_of
 from drawstring.planning.changes.groups import touched_groups
 from drawstring.planning.incremental import IncrementalRead
 from drawstring.planning.snapshot import ReadFunction
 from drawstring.planning.table_state import TableState
 from drawstring.schema.change_images import CHANGE_DATA, KEYS_ONLY
-from drawstring.schema.row_kinds import ROW_KIND
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,9 @@ class StreamContent:
         """The schema of batches."""
         if self.options.is_change_data:
             return CHANGE_DATA
-        return self.rows.append(pa.field(ROW_KIND, pa.string())) if self.options.changelog else self.rows
+        if not self.options.changelog:
+            return self.rows
+        return changelog_schema(self.rows, commits=self.options.changelog_commits)
 
     def groups(self, metadata: CommitMetadata) -> list[FileGroupId]:
         """The file groups of a commit that hold something of the stream."""
@@ -59,13 +60,14 @@ class StreamContent:
         if self.options.is_change_data:
             return ChangeData(bare, read, begin, end, self.schema_at, self.skips_lost)
         net = self.options.net_changes and whole
-        return Changelog(bare, read, begin, end, net, self.schema_at, self.skips_lost)
+        commits = self.options.changelog_commits
+        return Changelog(bare, read, begin, end, net, self.schema_at, self.skips_lost, commits)
 
-    def of_snapshot(self, task: ReadTask, instant: str) -> ReadTask:
+    def of_snapshot(self, task: ReadTask, state: TableState, instant: str) -> ReadTask:
         """A task of a snapshot: its rows, or the insertion of each."""
         if not self.is_changes:
             return task
-        images = None
+        images, commit = None, commit_of(instant, state) if self.options.changelog_commits else None
         if self.options.is_change_data:
             images = ImageSpec(KEYS_ONLY, instant, (), bytes(self.rows.serialize().to_pybytes()))
-        return ReadTask(task.slice, change=ChangeSpec(after=(task,), images=images))
+        return ReadTask(task.slice, change=ChangeSpec(after=(task,), images=images, commit=commit))

@@ -41,7 +41,7 @@ from drawstring.planning.streams.content import StreamContent
 from drawstring.planning.streams.offsets import BEFORE_ALL, StreamOffset
 from drawstring.planning.table_schemas import TableSchemas
 from drawstring.planning.table_state import TableState
-from drawstring.planning.times import instant_time
+from drawstring.planning.times import instant_time, moment_of
 from drawstring.timeline.commit_metadata import parse_record
 
 Pin = Callable[[str | None], TableState]
@@ -251,7 +251,7 @@ class TableStream:
         last = end.done if end.snapshot is not None else None
         groups = frozenset(found.group for found in self._slices_of_snapshot(start)[start.done : last])
         schemas = TableSchemas(state, self.schema_at)
-        shown = partial(self.content.of_snapshot, instant=start.snapshot or BEFORE_ALL)
+        shown = partial(self.content.of_snapshot, state=state, instant=start.snapshot or BEFORE_ALL)
         parts = [Part(SnapshotRead(Snapshot(self.pin(start.snapshot), self.read), schemas, shown), groups)]
         if end.snapshot is None:
             after = StreamOffset(start.snapshot or BEFORE_ALL)
@@ -399,9 +399,5 @@ def _is_clustering(state: TableState, instant: Instant) -> bool:
 
 
 def _seconds_since(time: str, timezone: str) -> float:
-    try:
-        moment = dt.datetime.strptime(time[:14], "%Y%m%d%H%M%S")
-    except ValueError:
-        return 0.0
-    now = dt.datetime.now(dt.timezone.utc).replace(tzinfo=None) if timezone == "UTC" else dt.datetime.now()
-    return max(0.0, (now - moment).total_seconds())
+    moment = moment_of(time, timezone=timezone)
+    return max(0.0, (dt.datetime.now(dt.timezone.utc) - moment).total_seconds()) if moment else 0.0

@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.StructType
  * A Hudi table is loaded in one of two shapes: to be read, with the meta columns, or (when Spark asks for write
  * privileges) to be inserted into, without them.
  */
-class HoodieCatalog extends DelegatingCatalogExtension with StagingTableCatalog {
+class HoodieCatalog extends DelegatingCatalogExtension with TableCatalog with StagingTableCatalog with HoodieChangelogs {
 
   override def loadTable(ident: Identifier): Table = delegateTable(super.loadTable(ident))(readable(_, None))
 
@@ -105,8 +105,10 @@ class HoodieCatalog extends DelegatingCatalogExtension with StagingTableCatalog 
     case other => other
   }
 
+  override protected def hoodieEntry(ident: Identifier): Option[CatalogTable] = HoodieEntry.unapply(super.loadTable(ident))
+
   private def readable(entry: CatalogTable, asOf: Option[String]): Table =
-    new HoodieInternalV2Table(spark, entry, HoodieEntries.load(entry, asOf))
+    new HoodieInternalV2Table(spark, entry, HoodieEntries.load(entry, asOf.map("as.of.instant" -> _).toMap))
 
   private def createHoodie(
       ident: Identifier,

@@ -67,8 +67,8 @@ private[sql] object HoodieEntries {
     StructType(first ++ columns.flatMap(column => last.find(_.name.equalsIgnoreCase(column))))
   }
 
-  def load(entry: CatalogTable, asOf: Option[String]): LoadedTable =
-    LoadedTable.load(path(entry), readOptions(entry) ++ asOf.map("as.of.instant" -> _))
+  def load(entry: CatalogTable, options: Map[String, String] = Map.empty): LoadedTable =
+    LoadedTable.load(path(entry), readOptions(entry) ++ options)
 
   /** Properties that change a read; the switch between V2 and V1 ranks below the session here, so it stays out. */
   private def readOptions(entry: CatalogTable): Map[String, String] =
@@ -99,7 +99,7 @@ private[sql] object HoodieEntries {
 
   /** The entry with the columns that the table has on storage, meta columns first. */
   def asOnStorage(spark: Sessions.Classic, entry: CatalogTable): CatalogTable = {
-    val loaded = load(entry, None)
+    val loaded = load(entry)
     val columns = loaded.partitionColumns.filter(column => loaded.schema.exists(_.name.equalsIgnoreCase(column)))
     entry.copy(schema = partitionsLast(loaded.schema, columns), partitionColumnNames = columns)
   }
