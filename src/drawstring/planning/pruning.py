@@ -167,16 +167,16 @@ class FileSkipping:
     ) -> bool:
         """Whether the base file's footer may add to what the index knows."""
         base, partition = found.base_file, found.group.partition_path
-        if base is None or base.extension != "parquet":
+        if base is None:
+            return False
+        known = indexed.get((partition, base.name))
+        unknown = columns.keys() if known is None else columns.keys() - known.columns.keys()
+        if not unknown or base.extension != "parquet":
             return False
         if any((partition, log.name) not in indexed for log in found.log_files):
             return False
-        known = indexed.get((partition, base.name))
         by_partition = self.partition_facts(partition)
-        return any(
-            (known is None or name not in known.columns) and by_partition(Column((name,))) is None
-            for name in columns
-        )
+        return any(by_partition(Column((name,))) is None for name in unknown)
 
     def _footers(
         self, slices: Sequence[FileSlice], columns: Mapping[str, pa.DataType]

@@ -110,11 +110,11 @@ class _Lookup:
         return footer_statistics(self.sources.storage, asked, self.columns)
 
     def _asks_footer(self, task: ReadTask) -> bool:
-        if _is_whole(task) and task.row_count is None:
+        if task.row_count is None and _is_whole(task):
             return True
         indexed = self._indexed_base(task)
-        known = indexed.columns.keys() if indexed else ()
-        return any(name not in known and name not in task.partition_values for name in self.columns)
+        unknown = self.columns.keys() - indexed.columns.keys() if indexed else self.columns.keys()
+        return any(name not in task.partition_values for name in unknown)
 
 
 def _is_whole(task: ReadTask) -> bool:

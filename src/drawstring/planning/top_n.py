@@ -17,6 +17,15 @@ from drawstring.predicates.evaluate import ColumnFacts, orders_alike
 
 BY_TOP_N = "top n"
 _NULLS_FIRST, _VALUE, _NULLS_LAST = -1, 0, 1
+_TEXTS = frozenset({pa.string().id})
+_ORDERED = frozenset(
+    arrow.id
+    for arrow in (
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(pa.float16(), pa.float32(), pa.float64(), pa.bool_(), pa.date32(), pa.date64(), pa.timestamp("us")),
+        *(pa.decimal128(1), pa.decimal256(1)),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -112,8 +121,7 @@ def _nulls(each: SortedSlice) -> int | None:
 
 def _is_comparable(facts: ColumnFacts) -> bool:
     """Whether Python orders the bounds as Spark orders the values."""
-    bounds = (facts.lower, facts.upper)
-    if pa.types.is_string(facts.type):
-        return all(bound is None or orders_alike(bound) for bound in bounds)
-    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
-    return any(is_kind(facts.type) for is_kind in (*kinds, pa.types.is_date, pa.types.is_timestamp))
+    kind = facts.type.id
+    if kind in _TEXTS:
+        return all(bound is None or orders_alike(bound) for bound in (facts.lower, facts.upper))
+    return kind in _ORDERED
