@@ -14,7 +14,7 @@ from drawstring.planning.pruning import MAX_FOOTERS
 from drawstring.planning.scan_planner import ScanPlanner
 from drawstring.planning.slice_statistics import SliceFacts
 from drawstring.predicates.ast import Column
-from drawstring.predicates.evaluate import ColumnFacts
+from drawstring.predicates.facts import ColumnFacts
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from drawstring.model.read_task import ReadTask
 from drawstring.planning.aggregates import MetadataAggregation, PartialAnswer, columns_of_aggregation
+from drawstring.planning.key_lookup import BY_BLOOM_FILTER, KeyQuestion, without_keys
 from drawstring.planning.pruning import MAX_FOOTERS, FileSkipping
 from drawstring.planning.row_limit import BY_LIMIT, beyond_limit
 from drawstring.planning.scan_plan import BY_PARTITION, ScanPlan, ScanSource, SkipReport
@@ -77,6 +78,7 @@ class ScanPlanner:
         notes: list[str] = []
         steps = (
             self._by_statistics,
+            self._by_keys,
             self._by_runtime_filters,
             lambda left: self._by_rows_needed(left, notes),
         )
@@ -106,6 +108,16 @@ class ScanPlanner:
     def _by_statistics(self, tasks: Sequence[ReadTask]) -> Sequence[str | None]:
         """Leave out tasks whose files cannot hold a matching row."""
         return self._pruned(tasks, self.request.predicate)
+
+    def _by_keys(self, tasks: Sequence[ReadTask]) -> Sequence[str | None]:
+        """Leave out tasks whose files hold none of the record keys that are asked for."""
+        predicate, state = self.request.predicate, self.source.state
+        question = KeyQuestion(state.config, self.source.schema)
+        keys = None if predicate is None or not state.data_skipping else question.keys(predicate)
+        if keys is None or len(tasks) < 2:
+            return (None,) * len(tasks)
+        left_out = without_keys(state.storage, tasks, keys)
+        return [BY_BLOOM_FILTER if out else None for out in left_out]
 
     def _by_runtime_filters(self, tasks: Sequence[ReadTask]) -> Sequence[str | None]:
         predicate = conjunction(self.request.runtime_filters)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from drawstring.model.read_task import ReadTask
 from drawstring.predicates.ast import Column
-from drawstring.predicates.evaluate import ColumnFacts
+from drawstring.predicates.facts import ColumnFacts
 from drawstring.storage.base import Storage
 from drawstring.view.column_stats import ColumnStats
 from drawstring.view.footer_stats import footer_statistics

@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from drawstring.planning.scan_request import SortKey
-from drawstring.predicates.evaluate import ColumnFacts, orders_alike
+from drawstring.predicates.evaluate import orders_alike
+from drawstring.predicates.facts import ColumnFacts
 
 BY_TOP_N = "top n"
 _NULLS_FIRST, _VALUE, _NULLS_LAST = -1, 0, 1

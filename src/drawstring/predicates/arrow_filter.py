@@ -17,6 +17,7 @@ from drawstring.predicates.ast import (
     And,
     Column,
     Comparison,
+    Computed,
     Contains,
     EndsWith,
     IsNull,
@@ -82,7 +83,7 @@ def with_exact_names(predicate: Predicate, schema: pa.Schema) -> Predicate:
         return replace(predicate, parts=parts)
     if isinstance(predicate, Not):
         return Not(with_exact_names(predicate.part, schema))
-    if isinstance(predicate, Always):
+    if isinstance(predicate, Always | Computed):
         return predicate
     return replace(predicate, column=exact_column(predicate.column, schema))
 
@@ -148,6 +149,11 @@ class _Builder:
             return pc.invert(self.build(predicate.part))
         if isinstance(predicate, Always):
             return pa.scalar(predicate.value)
+        if isinstance(predicate, Computed):
+            raise InvalidInput(
+                f"Rows are not filtered by functions such as {predicate.call.function} here; Spark does that itself.",
+                condition="UNSUPPORTED_CONDITION",
+            )
         return self._leaf(predicate)
 
     def _leaf(self, predicate: Leaf) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 
 class Composable:
     """Predicates compose with `&`, `|` and `~`."""
@@ -111,7 +113,43 @@ class Always(Composable):
 
 Leaf = Comparison | In | IsNull | StartsWith | EndsWith | Contains
 """A condition on one column."""
-Predicate = Leaf | And | Or | Not | Always
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of a column, or of what another function makes of one.
+
+    `arguments` are the literals beside it, `place` how many of them come before; `type` is that of a cast, `field` the
+    one that is extracted of a time.
+    """
+
+    function: str
+    operand: Column | Call
+    arguments: tuple[Any, ...] = ()
+    place: int = 0
+    type: pa.DataType | None = None
+    field: str = ""
+
+    @property
+    def column(self) -> Column:
+        """The column below all functions."""
+        return self.operand if isinstance(self.operand, Column) else self.operand.column
+
+
+@dataclass(frozen=True)
+class Computed(Composable):
+    """What `call` makes of its column satisfies `test`, which is a condition on that column; Spark sends them."""
+
+    call: Call
+    test: Leaf
+
+    @property
+    def column(self) -> Column:
+        """The column."""
+        return self.call.column
+
+
+Predicate = Leaf | Computed | And | Or | Not | Always
 
 
 def columns_of(predicate: Predicate) -> frozenset[Column]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -22,6 +21,7 @@ from drawstring.predicates.ast import (
     And,
     Column,
     Comparison,
+    Computed,
     Contains,
     EndsWith,
     In,
@@ -31,38 +31,14 @@ from drawstring.predicates.ast import (
     Or,
     Predicate,
 )
+from drawstring.predicates.facts import ColumnFacts
+from drawstring.predicates.functions import facts_of_call
 from drawstring.predicates.literals import coerced, is_nan
 
 Outcomes = frozenset[bool | None]
 ANYTHING: Outcomes = frozenset({True, False, None})
 _ONLY_NULL: Outcomes = frozenset({None})
 _MANY_VALUES = 16
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnFacts:
-    """What is known of a column's values in some rows.
-
-    1. `lower` and `upper` bound all values that are not null (NaN counts as the greatest); None is unknown.
-    2. `may_be_null` is False only if no value is null; `all_null` is True only if every value is.
-    3. `nulls` is how many values are null, where that is known.
-    4. `is_exact` says that the bounds are the least and the greatest value, not merely beyond them.
-    """
-
-    type: pa.DataType
-    lower: Any = None
-    upper: Any = None
-    may_be_null: bool = True
-    all_null: bool = False
-    nulls: int | None = None
-    is_exact: bool = False
-
-    @staticmethod
-    def of_value(value: Any, arrow: pa.DataType) -> ColumnFacts:
-        """Return the facts of a column that has one value everywhere."""
-        if value is None or is_nan(value):
-            return ColumnFacts(arrow, may_be_null=value is None, all_null=value is None)
-        return ColumnFacts(arrow, value, value, may_be_null=False)
 
 
 Facts = Callable[[Column], ColumnFacts | None]
@@ -102,7 +78,21 @@ def decider(predicate: Predicate) -> Decide:
     if isinstance(predicate, Always):
         constant: Outcomes = frozenset({predicate.value})
         return lambda _: constant
+    if isinstance(predicate, Computed):
+        return _on_call(predicate)
     return _on_column(predicate)
+
+
+def _on_call(predicate: Computed) -> Decide:
+    """What a function makes of a column is looked at like a column."""
+    call, test = predicate.call, _on_column(predicate.test)
+
+    def decide(facts: Facts) -> Outcomes:
+        known = facts(call.column)
+        image = None if known is None else facts_of_call(call, known)
+        return ANYTHING if image is None else test(lambda _: image)
+
+    return decide
 
 
 def _combined(

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from drawstring.formats.hfile import Entry, HFileReader
-from drawstring.predicates.evaluate import ColumnFacts
+from drawstring.predicates.facts import ColumnFacts
 from drawstring.predicates.ranges import IntegerRange
 from drawstring.schema.meta_columns import RECORD_KEY
 from drawstring.view.integer_bounds import FileKey, IntegerBounds

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from drawstring.errors import UnsupportedTable
 from drawstring.formats.parquet import check_not_encrypted
-from drawstring.predicates.evaluate import ColumnFacts
+from drawstring.predicates.facts import ColumnFacts
 from drawstring.storage.base import Storage
 from drawstring.view.statistics import FileStatistics, are_exact, comparable_bounds
 

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from drawstring.predicates.ast import Column
-from drawstring.predicates.evaluate import ColumnFacts, Facts
+from drawstring.predicates.evaluate import Facts
+from drawstring.predicates.facts import ColumnFacts
 
 
 @dataclass(frozen=True, slots=True)

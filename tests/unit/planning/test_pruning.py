@@ -14,7 +14,8 @@ from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice, LogFil
 from drawstring.planning import pruning
 from drawstring.planning.pruning import BY_COLUMN_STATS, BY_FOOTER, BY_PARTITION_STATS, FileSkipping
 from drawstring.predicates.arrow_filter import filter_batch
-from drawstring.predicates.evaluate import ColumnFacts, facts_of_values
+from drawstring.predicates.evaluate import facts_of_values
+from drawstring.predicates.facts import ColumnFacts
 from drawstring.predicates.parse import parse
 from drawstring.storage import LocalStorage
 from drawstring.storage.memory import MemoryStorage

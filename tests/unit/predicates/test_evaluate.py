@@ -24,13 +24,8 @@ from drawstring.predicates.ast import (
     Or,
     StartsWith,
 )
-from drawstring.predicates.evaluate import (
-    ColumnFacts,
-    facts_of_values,
-    may_match,
-    must_match,
-    possible_outcomes,
-)
+from drawstring.predicates.evaluate import facts_of_values, may_match, must_match, possible_outcomes
+from drawstring.predicates.facts import ColumnFacts
 from drawstring.predicates.parse import parse
 from tests.support.row_evaluator import outcome as reference
 from tests.support.row_evaluator import sort_key as key

@@ -9,17 +9,21 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from drawstring.errors import BridgeError
 from drawstring.predicates.ast import (
     Always,
     And,
+    Call,
     Column,
     Comparison,
+    Computed,
     Contains,
     EndsWith,
     In,
     IsNull,
+    Leaf,
     Literal,
     Not,
     Or,
@@ -28,12 +32,25 @@ from drawstring.predicates.ast import (
 )
 
 _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">=", "<=>"})
-_TEXT_TESTS: Mapping[str, Callable[[Column, str], Predicate]] = {
+_TEXT_TESTS: Mapping[str, Callable[[Column, str], Leaf]] = {
     "starts_with": StartsWith,
     "ends_with": EndsWith,
     "contains": Contains,
 }
 _EPOCH = datetime(1970, 1, 1)
+_TYPES = {
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
 
 
 def predicate_from_wire(node: Mapping[str, Any]) -> Predicate:
@@ -46,6 +63,9 @@ def predicate_from_wire(node: Mapping[str, Any]) -> Predicate:
         return Not(predicate_from_wire(node["part"]))
     if op in ("true", "false"):
         return Always(op == "true")
+    if "of" in node:
+        call = _call(node["of"])
+        return Computed(call, _on_column(op, call.column, node))
     return _on_column(op, Column(tuple(node["column"])), node)
 
 
@@ -70,7 +90,26 @@ def literal_from_wire(node: Mapping[str, Any]) -> Any:
     return float(value) if kind == "double" else value
 
 
-def _on_column(op: str, column: Column, node: Mapping[str, Any]) -> Predicate:
+def _call(node: Mapping[str, Any]) -> Call:
+    operand = node["operand"]
+    return Call(
+        node["function"],
+        Column(tuple(operand["column"])) if "column" in operand else _call(operand),
+        tuple(literal_from_wire(value) for value in node.get("arguments", ())),
+        node.get("place", 0),
+        _type(node["type"]) if "type" in node else None,
+        node.get("field", ""),
+    )
+
+
+def _type(name: str) -> pa.DataType:
+    if name.startswith("decimal"):
+        precision, scale = name[len("decimal(") : -1].split(",")
+        return pa.decimal128(int(precision), int(scale))
+    return _TYPES[name]
+
+
+def _on_column(op: str, column: Column, node: Mapping[str, Any]) -> Leaf:
     if op in _COMPARISONS:
         return Comparison(op, column, Literal(literal_from_wire(node["value"])))
     if op == "in":

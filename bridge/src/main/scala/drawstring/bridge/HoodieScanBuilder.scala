@@ -6,7 +6,6 @@ import org.apache.spark.sql.connector.expressions.SortOrder
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation
 import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.read._
-import org.apache.spark.sql.hudi.SparkAccess
 import org.apache.spark.sql.types.StructType
 
 /** Collects what Catalyst pushes down; the planner says which filters it answers for, and answers aggregates.
@@ -102,5 +101,5 @@ class HoodieScanBuilder(spark: SparkSession, table: LoadedTable)
 case class PushedFilter(predicate: Predicate, wire: JsonNode, kind: String) {
   def isPartition: Boolean = kind == "partition"
 
-  def toParquet: Option[org.apache.spark.sql.sources.Filter] = if (isPartition) None else SparkAccess.toV1Filter(predicate)
+  def toParquet: Option[org.apache.spark.sql.sources.Filter] = if (isPartition) None else FileFilters.of(predicate)
 }

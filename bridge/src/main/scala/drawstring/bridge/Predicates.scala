@@ -35,42 +35,39 @@ object Predicates {
   private def simple(name: String, children: Seq[Expression]): Option[JsonNode] = (name, children) match {
     case ("ALWAYS_TRUE", _) => Some(Wire.obj().put("op", "true"))
     case ("ALWAYS_FALSE", _) => Some(Wire.obj().put("op", "false"))
-    case ("IS_NULL", Seq(column: NamedReference)) => Some(on("is_null", column))
-    case ("IS_NOT_NULL", Seq(column: NamedReference)) =>
-      Some(Wire.obj().put("op", "not").set[ObjectNode]("part", on("is_null", column)))
-    case (test, Seq(column: NamedReference, text: Literal[_])) if textTests.contains(test) => valued(textTests(test), column, text)
-    case ("IN", (column: NamedReference) +: values) => in(column, values)
-    case (op, Seq(column: NamedReference, value: Literal[_])) if flipped.contains(op) => comparison(op, column, value)
-    case (op, Seq(value: Literal[_], column: NamedReference)) if flipped.contains(op) =>
-      comparison(flipped(op), column, value)
+    case ("IS_NULL", Seq(operand)) => on("is_null", operand)
+    case ("IS_NOT_NULL", Seq(operand)) =>
+      on("is_null", operand).map(part => Wire.obj().put("op", "not").set[ObjectNode]("part", part))
+    case (test, Seq(operand, text: Literal[_])) if textTests.contains(test) => valued(textTests(test), operand, text)
+    case ("IN", operand +: values) => in(operand, values)
+    case (op, Seq(operand, value: Literal[_])) if flipped.contains(op) => comparison(op, operand, value)
+    case (op, Seq(value: Literal[_], operand)) if flipped.contains(op) => comparison(flipped(op), operand, value)
     case _ => None
   }
 
-  private def comparison(op: String, column: NamedReference, value: Literal[_]): Option[JsonNode] =
-    valued(if (op == "<>") "!=" else op, column, value)
+  private def comparison(op: String, operand: Expression, value: Literal[_]): Option[JsonNode] =
+    valued(if (op == "<>") "!=" else op, operand, value)
 
-  private def valued(op: String, column: NamedReference, value: Literal[_]): Option[JsonNode] =
-    literal(value).map(encoded => on(op, column).set[ObjectNode]("value", encoded))
+  private def valued(op: String, operand: Expression, value: Literal[_]): Option[JsonNode] =
+    for (node <- on(op, operand); encoded <- literal(value)) yield node.set[ObjectNode]("value", encoded)
 
-  private def in(column: NamedReference, values: Seq[Expression]): Option[JsonNode] = {
+  private def in(operand: Expression, values: Seq[Expression]): Option[JsonNode] = {
     val encoded = values.map { case value: Literal[_] => literal(value); case _ => None }
     if (encoded.exists(_.isEmpty)) None
-    else {
-      val node = on("in", column)
-      val array = node.putArray("values")
-      encoded.flatten.foreach(array.add)
-      Some(node)
+    else on("in", operand).map { node =>
+      Wire.putAll(node, "values", encoded.flatten)
+      node
     }
   }
 
-  private def on(op: String, column: NamedReference): ObjectNode = {
-    val node = Wire.obj().put("op", op)
-    val names = node.putArray("column")
-    column.fieldNames.foreach(name => names.add(name))
-    node
+  /** A test of a column, or of what a function makes of one. */
+  private def on(op: String, operand: Expression): Option[ObjectNode] = operand match {
+    case column: NamedReference => Some(Wire.putStrings(Wire.obj().put("op", op), "column", column.fieldNames.toSeq))
+    case _: Literal[_] => None
+    case other => Functions.toWire(other).map(call => Wire.obj().put("op", op).set[ObjectNode]("of", call))
   }
 
-  private def literal(literal: Literal[_]): Option[JsonNode] = {
+  def literal(literal: Literal[_]): Option[JsonNode] = {
     val node = Wire.obj().put("type", typeName(literal.dataType))
     (literal.value, literal.dataType) match {
       case (null, _) => Some(node.putNull("value"))

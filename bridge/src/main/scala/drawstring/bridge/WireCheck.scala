@@ -9,7 +9,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.sql.connector.expressions._
 import org.apache.spark.sql.connector.expressions.aggregate.{Aggregation, CountStar, Max}
 import org.apache.spark.sql.connector.expressions.filter.{And, Predicate}
-import org.apache.spark.sql.types.{DataType, DateType}
+import org.apache.spark.sql.types.{DataType, DateType, LongType}
 
 /** Reads golden messages as the bridge does and prints what it understood, one line each; for requests, what it would
   * send. Run by a contract test.
@@ -33,10 +33,14 @@ object WireCheck {
     val ids = new Predicate("IN", Array[Expression](column("id"), Expressions.literal(1), Expressions.literal(7)))
     val order = Expressions.sort(column("st", "x"), SortDirection.DESCENDING, NullOrdering.NULLS_LAST)
     val grouped = new Aggregation(Array(new CountStar, new Max(column("day"))), Array[Expression](column("day")))
+    val year = new Predicate("=", Array[Expression](new Extract("YEAR", column("day")), Expressions.literal(2024)))
+    val wide = new Predicate("<", Array[Expression](new Cast(column("id"), LongType), Expressions.literal(7L)))
+    val part = new GeneralScalarExpression("SUBSTRING", Array[Expression](column("st", "x"), Expressions.literal(1), Expressions.literal(2)))
+    val upper = new Predicate("IS_NULL", Array[Expression](new GeneralScalarExpression("UPPER", Array[Expression](part))))
     val filters = Seq(Predicates.toWire(new And(day, present)).get)
     val top = ScanRequest(None, filters, Some(10), PushedOrder.of(Array(order)).get, None, RuntimeFilters.toWire(Array(ids)), Seq("_file", "_bucket"), grouped = true)
     Seq(
-      "push_filters" -> table.filterQuestion(filters),
+      "push_filters" -> table.filterQuestion(filters ++ Seq(year, wide, upper).flatMap(Predicates.toWire)),
       "plan_scan" -> table.question(top),
       "push_aggregation" -> table.question(ScanRequest(aggregation = PushedAggregation.of(grouped))),
       "summarise_columns" -> table.question(ScanRequest(columns = Some(Seq("id"))))
