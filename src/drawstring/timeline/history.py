@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,6 +28,7 @@ _ENTRY_NAMES = frozenset(
     {"hoodieCommitMetadata", "hoodieReplaceCommitMetadata", "commitTime", "actionType", "actionState"}
 )
 _ACTIONS = {action.value: action for action in Action}
+_TIMES = ("instantTime", "completionTime", "action")
 
 
 @dataclass(frozen=True)
@@ -62,22 +63,33 @@ class History:
     @cached_property
     def completion_times(self) -> Mapping[str, str]:
         """When archived writes completed, by requested time."""
-        return {w.instant.requested_time: w.instant.completion_time or "" for w in self.writes}
+        if "writes" in self.__dict__ or self.config.layout < 2:
+            return {w.instant.requested_time: w.instant.completion_time or "" for w in self.writes}
+        return {
+            row["instantTime"]: row["completionTime"] or row["instantTime"]
+            for path, row in self._rows(_TIMES)
+            if _write_action(row["action"], path)
+        }
 
     def _layout_2(self) -> Iterator[ArchivedWrite]:
+        for path, row in self._rows((*_TIMES, "metadata")):
+            write = _write_of_row(row, path)
+            if write:
+                yield write
+
+    def _rows(self, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield what the files of the current manifest hold, each row with the path of its file."""
         directory = self.config.history_directory
         for name in self._segments(directory):
             path = f"{directory}/{name}"
             try:
                 with self.storage.open(path) as file:
                     rows = pq.read_table(
-                        file,
-                        columns=["instantTime", "completionTime", "action", "metadata"],
-                        page_checksum_verification=True,
+                        file, columns=list(columns), page_checksum_verification=True
                     ).to_pylist()
             except Exception as error:
                 raise _corrupt(path, str(error)) from error
-            yield from (write for row in rows if (write := _write_of_row(row, path)))
+            yield from ((path, row) for row in rows)
 
     def _segments(self, directory: str) -> list[str]:
         """The files of the current manifest, oldest first."""

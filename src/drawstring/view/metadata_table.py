@@ -21,6 +21,7 @@ from drawstring.model.instant import Action
 from drawstring.storage.base import Storage
 from drawstring.storage.nested import NestedStorage
 from drawstring.storage.table_properties import read_table_config
+from drawstring.timeline.history import History
 from drawstring.timeline.reader import TimelineReader
 from drawstring.timeline.timeline import Timeline
 from drawstring.view.file_system_view import Visibility, all_slices, visible_slices
@@ -146,7 +147,13 @@ class MetadataTable:
             by_completion=self._config.layout >= 2,
             has_base_named_logs=self._config.was_upgraded_from_v6,
             compactions=compactions,
+            # Logs that wait to be cleaned belong to older slices, also when their instants were archived.
+            archived_completion=lambda instant: self._history.completion_times.get(instant),
         )
+
+    @cached_property
+    def _history(self) -> History:
+        return History(self._storage, self._config)
 
     @cached_property
     def pending_in_data(self) -> frozenset[str]:

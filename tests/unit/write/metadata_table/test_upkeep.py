@@ -16,11 +16,13 @@ from drawstring.config.metadata_options import MetadataTableOptions
 from drawstring.errors import CorruptTable
 from drawstring.model.instant import Action
 from drawstring.storage import LocalStorage
-from drawstring.storage.table_properties import update_table_properties
+from drawstring.storage.nested import NestedStorage
+from drawstring.storage.table_properties import read_table_config, update_table_properties
 from drawstring.view.metadata_table import FOLDER, MetadataTable
 from drawstring.write.clock import system_clock
 from drawstring.write.metadata_table import upkeep
 from drawstring.write.metadata_table.definitions import defined_columns
+from drawstring.write.services.archive import archive, point_at_newest
 from drawstring.write.table_facts import load_state
 from tests.small_writes import OPTIONS, SCHEMA, hooked, new_table, rows_of, rows_of_hudi_rs, write
 from tests.support.metadata_check import assert_metadata_table_equals_table
@@ -108,6 +110,33 @@ def test_it_is_compacted_cleaned_and_archived_by_itself(tmp_path):
     logs = [e for e in storage.list(f"{FOLDER}/files") if ".log." in e.name]
     assert len(logs) < 30
     assert rows_of(tmp_path / "t") == rows_of_hudi_rs(tmp_path / "t")
+
+
+def test_logs_whose_instants_were_archived_stay_in_their_slices(tmp_path):
+    """Hudi archives instants of logs that wait to be cleaned; read with newer slices, they would bring files back."""
+    storage = LocalStorage(str(tmp_path / "t"))
+    given = {
+        "hoodie.metadata.compact.max.delta.commits": "8",
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+    }
+    for number in range(6):
+        write(storage, [("1", "oslo", number, "x")], options=given)
+    state, nested = load_state(storage), NestedStorage(storage, FOLDER)
+    before = MetadataTable(storage, state.config, state.timeline)
+    # Three made it, two are of writes; the next one tells that the first file was cleaned.
+    chosen = before.timeline.ascending_instants[:5]
+    archive(nested, read_table_config(nested), chosen).carry_out(nested)
+    point_at_newest(nested, read_table_config(nested))
+    after = MetadataTable(storage, state.config, state.timeline)
+    (newest,) = after.slices("files")
+    assert newest.base_file is not None
+    assert newest.base_file.instant > chosen[-1].requested_time, "it was not compacted"
+    archived = {instant.requested_time for instant in chosen}
+    assert not [log for log in newest.log_files if log.instant in archived]
+    assert [log for found in after.all_slices("files") for log in found.log_files if log.instant in archived]
+    assert_metadata_table_equals_table(storage)
 
 
 def test_indexes_that_are_not_kept_are_taken_out_and_told(tmp_path, caplog):
