@@ -32,7 +32,7 @@ class Table:
         )
         table = drawstring.open_table(self.path)
         if step.service == "clean":
-            table.clean(options={"hoodie.clean.commits.retained": "2"})
+            table.clean(options={"hoodie.clean.commits.retained": "4"})
         elif step.service == "compact" and self.shape.table_type == "MERGE_ON_READ":
             table.compact()
 
@@ -77,7 +77,7 @@ class Table:
         }
 
     def _read(self, engine: str, reads: list[dict[str, Any]]) -> list[list[Row]]:
-        answers = self._engines[engine].ask(do="read", path=str(self.path), reads=reads, columns=COLUMNS)
+        answers = self._engines[engine].ask(do="reads", path=str(self.path), reads=reads, columns=COLUMNS)
         return [sorted(tuple(row) for row in rows) for rows in answers]
 
     def _arrow(self) -> list[Row]:

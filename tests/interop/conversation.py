@@ -1,7 +1,4 @@
-"""An engine that is asked one action after the other, a line of JSON each way: `python conversation.py hudi`.
-
-`engine.run` starts a process for each list of actions; where engines take turns, each stays up.
-"""
+"""An engine that is asked one action after the other, a line of JSON each way: `python conversation.py hudi`."""
 
 from __future__ import annotations
 
@@ -19,6 +16,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 _ANSWER = "ANSWER "
 Action = dict[str, Any]
+
+
+class EngineError(RuntimeError):
+    """What an engine raised."""
 
 
 class Engine:
@@ -41,7 +42,7 @@ class Engine:
         )
 
     def ask(self, **action: Any) -> Any:
-        """Run one action and return its answer; raises RuntimeError with what the engine raised.
+        """Run one action and return its answer; raises `EngineError` with what the engine raised.
 
         Threads may ask at once: they take turns.
         """
@@ -57,9 +58,14 @@ class Engine:
             if line.startswith(_ANSWER):
                 answer = json.loads(line[len(_ANSWER) :])
                 if "error" in answer:
-                    raise RuntimeError(f"{action}: {answer['error']}")
+                    raise EngineError(answer["error"])
                 return answer["answer"]
-        raise RuntimeError(f"the engine ended: {self._errors.read_text()[-4000:]}")
+        raise EngineError(f"the engine ended: {self._errors.read_text()[-4000:]}")
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be asked."""
+        return self._process.poll() is None
 
     def close(self) -> None:
         """End the process."""
@@ -72,13 +78,47 @@ class Engine:
             self._process.wait()
 
 
-def _write(spark: SparkSession, action: Action) -> Any:
-    frame = spark.createDataFrame([tuple(row) for row in action["rows"]], action["schema"])
-    frame.write.format("hudi").options(**action["options"]).mode("append").save(action["path"])
-    return "written"
+def _session(engine: str) -> SparkSession:
+    if engine == "hudi":
+        from hudi_session import hudi_session
+
+        return hudi_session("interop", java_options="-XX:TieredStopAtLevel=1")
+    import drawstring
+
+    conf = {
+        "spark.driver.memory": "2g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Dderby.system.home={Path.cwd()}",
+    }
+    return drawstring.session("interop", master="local[2]", conf=conf)
 
 
-def _read(spark: SparkSession, action: Action) -> Any:
+def _act(spark: SparkSession, action: Action) -> Any:
+    if action["do"] == "write":
+        frame = spark.createDataFrame([tuple(row) for row in action["rows"]], action["schema"])
+        frame = frame.selectExpr(*action["select"]) if action.get("select") else frame
+        frame.write.format("hudi").options(**action["options"]).mode(action.get("mode", "append")).save(
+            action["path"]
+        )
+        return "written"
+    if action["do"] == "reads":
+        return _reads(spark, action)
+    if action["do"] == "stream":
+        return _streamed(spark, action)
+    if action["do"] == "sink":
+        return _sunk(spark, action)
+    frame = spark.read.format("hudi").options(**action["options"]).load(action["path"])
+    if action["where"]:
+        frame = frame.where(action["where"])
+    rows = [row.asDict(recursive=True) for row in frame.collect()]
+    return {"schema": frame.schema.simpleString(), "rows": json.loads(json.dumps(rows, default=str))}
+
+
+def _reads(spark: SparkSession, action: Action) -> Any:
     answers = []
     for read in action["reads"]:
         # Settings of the session win over options where Hudi asks them first.
@@ -93,17 +133,42 @@ def _read(spark: SparkSession, action: Action) -> Any:
     return answers
 
 
+def _streamed(spark: SparkSession, action: Action) -> Any:
+    target, checkpoint = f"{action['folder']}/rows", f"{action['folder']}/checkpoint"
+    frame = spark.readStream.format("hudi").options(**action["options"]).load(action["path"])
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", checkpoint)
+    writer.trigger(once=True).start(target).awaitTermination()
+    offsets = sorted(Path(checkpoint, "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
+    rows = [row.asDict(recursive=True) for row in spark.read.parquet(target).collect()]
+    return {
+        "rows": json.loads(json.dumps(rows, default=str)),
+        "offset": offsets[-1].read_text(encoding="utf-8").splitlines()[-1],
+    }
+
+
+def _sunk(spark: SparkSession, action: Action) -> str:
+    reader = spark.readStream.schema(action["schema"]).option("maxFilesPerTrigger", 1)
+    writer = reader.json(action["source"]).writeStream.format("hudi").options(**action["options"])
+    writer = writer.option("checkpointLocation", action["checkpoint"]).trigger(availableNow=True)
+    writer.start(action["path"]).awaitTermination()
+    return "written"
+
+
+def _told(error: Exception) -> str:
+    """What an engine raised, short, with the causes that stand at the end of a long Java stack."""
+    text = f"{type(error).__name__}: {error}"
+    causes = [line for line in text.splitlines() if line.startswith("Caused by")]
+    return "\n".join([text[:2000], *dict.fromkeys(causes)])[:4000]
+
+
 def main() -> int:
     """Answer until the questions end."""
-    from engine import _session, told
-
     spark = _session(sys.argv[1])
     for line in sys.stdin:
-        action = json.loads(line)
         try:
-            answer = {"answer": {"write": _write, "read": _read}[action["do"]](spark, action)}
+            answer = {"answer": _act(spark, json.loads(line))}
         except Exception as error:
-            answer = {"error": told(error)}
+            answer = {"error": _told(error)}
         print(_ANSWER + json.dumps(answer, default=str), flush=True)
     spark.stop()
     return 0

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from tests.interop.alternating import Table
-from tests.interop.conversation import Engine
+from tests.interop.engine import shared
 from tests.support.histories import History, Shape
 
 COMMITS = int(os.environ.get("ALTERNATING_COMMITS", "50"))
@@ -29,18 +29,12 @@ SHAPES = [
 
 
 @pytest.fixture(scope="module")
-def engines(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("engines")
-    found = {name: Engine(name, folder / name) for name in ("hudi", "drawstring")}
-    yield found
-    for engine in found.values():
-        engine.close()
-
-
-@pytest.fixture(scope="module")
-def histories(engines, tmp_path_factory, request):
+def histories(tmp_path_factory, request):
     """All tables at once: while one of the engines is busy with a table, the other serves another."""
-    is_long = any(item.get_closest_marker("torture") for item in request.session.items)
+    mine = [item for item in request.session.items if item.path == request.path]
+    is_long = any(item.get_closest_marker("torture") for item in mine)
+    chosen = dict.fromkeys(item.callspec.params["shape"] for item in mine)
+    engines = {name: shared(name) for name in ("hudi", "drawstring")}
     commits = LONG // (len(SHAPES) // len(INDEXES)) if is_long else COMMITS
     with ThreadPoolExecutor(4) as pool:
         yield {
@@ -49,7 +43,7 @@ def histories(engines, tmp_path_factory, request):
                 Table(tmp_path_factory.mktemp(shape.name) / "t", shape, engines),
                 _share(commits, shape),
             )
-            for shape in SHAPES
+            for shape in chosen
         }
 
 

@@ -37,7 +37,7 @@ def test_every_key_lies_in_its_bucket(tmp_path):
             write(tmp_path / name, ROWS, "id string, s string, n int", options),
             read(name, tmp_path / name),
         ]
-    results = run("hudi", actions, tmp_path / "hudi")
+    results = run("hudi", actions)
     for name, rule in RULES.items():
         rows = results[name]["rows"]
         assert len(rows) == len(ROWS), results

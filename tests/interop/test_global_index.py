@@ -44,8 +44,8 @@ def answers(tmp_path_factory) -> dict[str, dict[str, Any]]:
         for kind, hive in shapes
         for where in WHERE
     ]
-    hudi = run("hudi", [*writes, *reads], folder / "hudi")
-    return {"hudi": hudi, "drawstring": run("drawstring", reads, folder / "drawstring")}
+    hudi = run("hudi", [*writes, *reads])
+    return {"hudi": hudi, "drawstring": run("drawstring", reads)}
 
 
 @pytest.mark.parametrize("where", WHERE)

@@ -47,7 +47,7 @@ def seen(tmp_path_factory) -> dict[str, Any]:
         for name, path in paths.items()
         for mode, enabled in MODES.items()
     ]
-    found = run("hudi", actions, folder / "hudi")
+    found = run("hudi", actions)
     for name, path in paths.items():
         found[name] = drawstring.open_table(path).snapshot().scan().to_arrow().to_pylist()
     return found

@@ -38,7 +38,7 @@ def test_hudi_makes_the_paths_of_the_cases(tmp_path):
     actions: list[Action] = []
     for case in CASES:
         actions += _case(case, tmp_path / case.name)
-    results = run("hudi", actions, tmp_path / "hudi")
+    results = run("hudi", actions)
     for case in CASES:
         written = results[f"{case.name} written"]
         if case.paths is None:
@@ -84,7 +84,7 @@ def test_tables_of_times_go_to_and_fro(tmp_path, first):
             write(tmp_path / name, rows, SCHEMA, {**TIMES, **options}, name=f"{name} written")
             for name, options in GENERATORS.items()
         ]
-        results = run(engine, actions, tmp_path / engine)
+        results = run(engine, actions)
         assert set(results.values()) == {"written"}, results
     expected = {
         1: ("x", "20231114"),
@@ -97,7 +97,7 @@ def test_tables_of_times_go_to_and_fro(tmp_path, first):
             read(name, tmp_path / name, options={k: v for k, v in TIMES.items() if k.startswith(_TIME)})
             for name in GENERATORS
         ]
-        for name, found in run(engine, actions, tmp_path / f"{engine}-reads").items():
+        for name, found in run(engine, actions).items():
             assert "rows" in found, (engine, name, found)
             seen = {
                 row["id"]: (row["v"], row["_hoodie_partition_path"].split("/")[-1]) for row in found["rows"]
@@ -149,7 +149,7 @@ def test_keys_and_paths_are_those_that_hudi_makes(tmp_path):
             columns = columns.replace("decimal(10,2)", "string")
             actions.append(write(path, VALUES, columns, options, select=CASTS, name=f"{name} written"))
             actions.append(read(name, path))
-        seen[engine] = run(engine, actions, tmp_path / f"{engine}-runs")
+        seen[engine] = run(engine, actions)
     for name in KINDS:
         assert seen["hudi"][f"{name} written"] == "written", (name, seen["hudi"][f"{name} written"])
         assert _made(seen["drawstring"][name]) == _made(seen["hudi"][name]), name
@@ -169,7 +169,7 @@ def test_keys_are_made_by_the_same_rule_where_none_is_configured(tmp_path):
             write(path, [[1, "a"]], "n int, s string", options, name="again"),
             read("rows", path),
         ]
-        found = run(engine, actions, tmp_path / engine)
+        found = run(engine, actions)
         assert (found["written"], found["again"]) == ("written", "written"), found
         rows = found["rows"]["rows"]
         keys = [row["_hoodie_record_key"] for row in rows]

@@ -145,7 +145,7 @@ def seen(tmp_path_factory) -> dict[str, Any]:
     for form in FORMS:
         found[f"ours:assigned:{form}"] = _assigned(folder / f"assigned-{form}", form)
         actions.append(read(f"hudi:assigned:{form}", folder / f"assigned-{form}"))
-    found.update(run("hudi", actions, folder / "first"))
+    found.update(run("hudi", actions))
     again_actions: list[Action] = []
     for kind in KINDS:
         path = folder / kind.name
@@ -155,7 +155,7 @@ def seen(tmp_path_factory) -> dict[str, Any]:
         drawstring.open_table(path).write(arrow(LAST), options=kind.write_options)
         found[f"ours:{kind.name}:last"] = ours(path)
         again_actions.append(read(f"hudi:{kind.name}:last", path))
-    found.update(run("hudi", again_actions, folder / "second"))
+    found.update(run("hudi", again_actions))
     return found
 
 

@@ -238,7 +238,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         actions.append(write(folder / name, rows, NARROW, options(name, **more), name=f"{name}:upsert"))
         actions += [read(f"{name}:after", folder / name, options=SKIPPING)]
         actions += [read(f"{name}:after filtered", folder / name, where="id = 20", options=SKIPPING)]
-    found = run("hudi", actions, folder / "actions")
+    found = run("hudi", actions)
     found["folder"] = str(folder)
     return found
 

@@ -94,7 +94,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             made, first, SCHEMA, {**given, **BY_RECORD_INDEX, "hoodie.table.name": "made"}, name="made"
         )
     )
-    found = run("hudi", actions, folder / "actions")
+    found = run("hudi", actions)
     return {**found, "expected": expected, "folder": folder}
 
 
@@ -160,7 +160,7 @@ def test_drawstring_writes_into_a_table_of_hudi_and_hudi_reads_it(seen, tmp_path
     actions = reads("ours", path)
     actions.append(hudi_write(path, [["5", "oslo", 9, "x"], ["2", "rome", 9, "y"]], SCHEMA, given, name="w"))
     actions += reads("theirs", path)
-    found = run("hudi", actions, tmp_path)
+    found = run("hudi", actions)
     first = [("1", "oslo", 1, "a"), ("4", "kiel", 6, "D"), ("5", "oslo", 2, "e")]
     check(found, "ours", first)
     assert found["w"] == "written"

@@ -106,7 +106,7 @@ def test_dead_writers_of_either_engine_are_rolled_back_by_the_other(tmp_path, mo
     second = [
         write(tables[name], _rows(range(50, 56), "lost"), SCHEMA, OPTIONS) for name in (THEIRS, THEIRS_MARKED)
     ]
-    run("hudi", [*made, *second], tmp_path / "one")
+    run("hudi", [*made, *second])
 
     ours = {
         name: _die_while_writing(tables[name], monkeypatch, decided=name == DECIDED)
@@ -125,7 +125,7 @@ def test_dead_writers_of_either_engine_are_rolled_back_by_the_other(tmp_path, mo
         table.write(_arrow(range(6, 8), "ours"))
 
     third = [write(path, _rows(range(10, 12), "hudi"), SCHEMA, OPTIONS) for path in tables.values()]
-    seen = run("hudi", [*third, *(read(name, path) for name, path in tables.items())], tmp_path / "two")
+    seen = run("hudi", [*third, *(read(name, path) for name, path in tables.items())])
 
     hudi = [(10, "hudi"), (11, "hudi")]
     for name, path in tables.items():

@@ -89,15 +89,15 @@ def seen(tmp_path_factory) -> dict[str, Any]:
 
 
 def _take_turns(folder: Path, ours: Path, theirs: Path) -> dict[str, Any]:
-    seen = run("drawstring", [act for shape in WRITTEN for act in _ours_begin(shape, ours)], folder / "1")
+    seen = run("drawstring", [act for shape in WRITTEN for act in _ours_begin(shape, ours)])
     second = [act for shape in WRITTEN for act in _ours_extended(shape, ours)]
     second += [act for shape in SHAPES for act in _theirs_begin(shape, theirs)]
-    seen |= run("hudi", second, folder / "2")
+    seen |= run("hudi", second)
     third = [act for shape in WRITTEN for act in _ours_after(shape, ours)]
     third += [act for shape in SHAPES for act in _theirs_extended(shape, theirs)]
-    seen |= run("drawstring", third, folder / "3")
+    seen |= run("drawstring", third)
     fourth = [read(f"hudi:theirs {shape.name}:last", theirs / shape.name) for shape in WRITTEN]
-    return seen | run("hudi", fourth, folder / "4")
+    return seen | run("hudi", fourth)
 
 
 def _batch(shape: Shape, path: Path, batch: list[list[Any]], name: str, **more: str) -> Action:

@@ -94,7 +94,7 @@ def test_each_engine_runs_and_reads_what_the_other_planned(tmp_path):
     ]
     first += [write(mor, _rows(range(4), 2, "b"), SCHEMA, {**MOR, **SCHEDULE})]
     first += [write(cow, _rows(range(4), 2 + n, f"b{n}"), SCHEMA, OPTIONS) for n in range(5)]
-    results = run("hudi", first, tmp_path / "1")
+    results = run("hudi", first)
     assert all(found == "written" for found in results.values()), results
 
     # Hudi's plan is run by drawstring, which appends, and leaves a plan of its own.
@@ -153,7 +153,7 @@ def test_each_engine_runs_and_reads_what_the_other_planned(tmp_path):
         ),
         *(read(f"{path.name} after", path) for path in (mor, old, begun)),
     ]
-    results = run("hudi", actions, tmp_path / "2")
+    results = run("hudi", actions)
     for path, model in models.items():
         assert _seen(results, path.name) == model, path.name
     for path in (mor, cow):
@@ -173,7 +173,7 @@ def test_each_engine_runs_and_reads_what_the_other_planned(tmp_path):
     drawstring.open_table(str(mor)).clean(options={"hoodie.clean.commits.retained": 1})
     _ours(old, range(20, 24), 7, "f", {**PLAIN, **FEW, "hoodie.archive.automatic": "true"})
     more = {20: "f", 21: "f", 22: "f", 23: "f"}
-    last = run("hudi", [read("mor", mor), read("old", old)], tmp_path / "3")
+    last = run("hudi", [read("mor", mor), read("old", old)])
     assert _seen(last, "mor") == {**models[mor], **more} == _model(mor)
     assert _seen(last, "old") == {**models[old], **more} == _model(old)
 

@@ -46,7 +46,7 @@ def test_batches_that_the_other_engine_committed_are_skipped(tmp_path: Path) -> 
         if number:
             forget_last(checkpoint)
         add(source, number)
-        found = run(engine, [sink(source, table, checkpoint, SCHEMA, OPTIONS)], tmp_path / str(number))
+        found = run(engine, [sink(source, table, checkpoint, SCHEMA, OPTIONS)])
         assert found == {"action 0": "written"}, engine
     rows = drawstring.open_table(str(table)).snapshot().scan().select("id").to_arrow()
     assert sorted(rows.column("id").to_pylist()) == [0, 1, 2, 3]

@@ -35,10 +35,10 @@ def test_a_query_goes_on_with_the_other_engine(table_type: str, version: int, tm
         stream("one", table, target),
         write(table, [[1, "a", "y", 2], [3, "c", "y", 2]], SCHEMA, how),
     ]
-    begun = run("hudi", first, tmp_path / "first")["one"]
-    taken_over = run("drawstring", [stream("two", table, target)], tmp_path / "second")["two"]
+    begun = run("hudi", first)["one"]
+    taken_over = run("drawstring", [stream("two", table, target)])["two"]
     last = [write(table, [[4, "a", "z", 3]], SCHEMA, how), stream("three", table, target)]
-    given_back = run("hudi", last, tmp_path / "third")["three"]
+    given_back = run("hudi", last)["three"]
 
     def seen(found: dict) -> list[tuple[int, str]]:
         assert "error" not in found, found

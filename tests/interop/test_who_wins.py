@@ -56,6 +56,6 @@ def test_hudi_orders_values_as_the_lists_do(tmp_path):
             actions += [_write(path, kind, rows, table_type) for rows in writes]
             actions.append(read(f"{kind} {name}", path))
             expected[f"{kind} {name}"] = {key: winner for key, _, _, winner in found}
-    results = run("hudi", actions, tmp_path / "hudi")
+    results = run("hudi", actions)
     seen = {name: {row["id"]: row["v"] for row in results[name].get("rows", [])} for name in expected}
     assert seen == expected, [value for value in results.values() if "error" in value][:1]

@@ -35,9 +35,9 @@ class Shape:
             "hoodie.datasource.write.operation": operation,
             "hoodie.index.type": self.index,
             "hoodie.bucket.index.num.buckets": "2",
-            "hoodie.clean.commits.retained": "3",
-            "hoodie.keep.min.commits": "5",
-            "hoodie.keep.max.commits": "6",
+            "hoodie.clean.commits.retained": "4",
+            "hoodie.keep.min.commits": "6",
+            "hoodie.keep.max.commits": "7",
         }
         if self.partitioned:
             options["hoodie.datasource.write.partitionpath.field"] = "p"
