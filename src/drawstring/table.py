@@ -53,7 +53,7 @@ from drawstring.write.progress import showing
 from drawstring.write.rollback import rollback_dead, rollback_pending, writes_to_roll_back
 from drawstring.write.services.archiving import archive, plan_of_archive
 from drawstring.write.services.cleaning import clean, plan_of_clean
-from drawstring.write.services.compacting import compact, plan_of_compact
+from drawstring.write.services.compacting import BASE_FILES, LOGS, compact, plan_of_compact
 from drawstring.write.services.results import ArchiveResult, CleanResult, CompactResult
 
 Moment = str | dt.date | dt.datetime
@@ -416,6 +416,7 @@ class Table:
         schedule: bool = True,
         run: bool = True,
         only_if_due: bool = False,
+        logs_only: bool = False,
         options: Mapping[str, Any] | None = None,
         dry_run: bool = False,
     ) -> CompactResult:
@@ -425,12 +426,14 @@ class Table:
             schedule: make a new plan of all slices that have logs; without, only plans that are there are run.
             run: run plans, those first that others left; without, a new plan waits for somebody who runs it.
             only_if_due: make a plan only when `hoodie.compact.inline.trigger.strategy` says so.
-            options: `hoodie.compact.*` and `hoodie.compaction.*`.
+            logs_only: merge logs with one another, not into base files, where a group has
+                `hoodie.log.compaction.blocks.threshold` log blocks or more.
+            options: `hoodie.compact.*`, `hoodie.compaction.*` and `hoodie.log.compaction.*`.
             dry_run: only tell what would be merged.
         """
-        wanted = WriteOptions.of(options)
+        wanted, kind = WriteOptions.of(options), LOGS if logs_only else BASE_FILES
         if dry_run:
-            return plan_of_compact(self.storage, wanted.services, only_if_due=only_if_due)
+            return plan_of_compact(self.storage, wanted.services, only_if_due=only_if_due, kind=kind)
         with showing(f"Compacting {self.path}", enabled=wanted.shows_progress):
             return compact(
                 self.storage,
@@ -439,6 +442,7 @@ class Table:
                 schedules=schedule,
                 runs=run,
                 files=wanted.files,
+                kind=kind,
             )
 
     def rebuild_metadata(self, options: Mapping[str, Any] | None = None) -> tuple[str, ...]:

@@ -78,6 +78,9 @@ def compact(
         bool,
         typer.Option("--if-due", help="Make a plan only when hoodie.compact.inline.* says that it is due."),
     ] = False,
+    logs_only: Annotated[
+        bool, typer.Option("--logs-only", help="Merge log files with one another, not into base files.")
+    ] = False,
     option: Options = None,
     progress: Progress = True,
     as_json: AsJson = False,
@@ -92,6 +95,7 @@ def compact(
         schedule=schedule,
         run=run,
         only_if_due=if_due,
+        logs_only=logs_only,
         options=_options(option, progress),
         dry_run=dry_run,
     )

@@ -174,7 +174,6 @@ _HARMLESS = (
         "hoodie.compaction.daybased.target.partitions",
         "hoodie.compaction.partition.path.regex",
     ),
-    _harmless("counts only with log compaction, which is refused", "hoodie.log.compaction.blocks.threshold"),
     _harmless(
         "counts only where clustering runs, which drawstring does not do",
         "hoodie.clustering.*",
@@ -341,11 +340,7 @@ _REFUSED = (
         "hoodie.prewrite.validators",
         "hoodie.merge.data.validation.enabled",
     ),
-    _refused(
-        "it merges logs into base files, not with one another",
-        "hoodie.log.compaction.enable",
-        "hoodie.log.compaction.inline",
-    ),
+    _harmless("hoodie.log.compaction.inline says it", "hoodie.log.compaction.enable"),
     _refused(
         "it does not cluster tables",
         "hoodie.clustering.inline",

@@ -217,6 +217,17 @@ COMPACT_LOG_FILES = Option(
     0,
     "Slices with fewer log files are left alone by LogFileNumBasedCompactionStrategy.",
 )
+LOG_COMPACT_INLINE = _flag(
+    "hoodie.log.compaction.inline",
+    False,
+    "After a write, merge the log blocks of file groups that have many of them into one, without their base files.",
+)
+LOG_COMPACT_BLOCKS = Option(
+    "hoodie.log.compaction.blocks.threshold",
+    positive,
+    5,
+    "Logs are merged with one another after so many delta commits, in file groups with so many log blocks.",
+)
 
 ALL: tuple[Option[Any], ...] = (
     SERVICES,
@@ -248,6 +259,8 @@ ALL: tuple[Option[Any], ...] = (
     COMPACT_TARGET_IO,
     COMPACT_LOG_BYTES,
     COMPACT_LOG_FILES,
+    LOG_COMPACT_INLINE,
+    LOG_COMPACT_BLOCKS,
 )
 
 
@@ -293,6 +306,8 @@ class CompactOptions:
     target_io_mb: int = COMPACT_TARGET_IO.default
     min_log_bytes: int = 0
     min_log_files: int = 0
+    logs_inline: bool = False
+    log_blocks: int = LOG_COMPACT_BLOCKS.default
 
 
 @dataclass(frozen=True)
@@ -376,6 +391,8 @@ def _compact(layers: tuple[Mapping[str, str], ...]) -> CompactOptions:
         target_io_mb=COMPACT_TARGET_IO.find(*layers),
         min_log_bytes=COMPACT_LOG_BYTES.find(*layers),
         min_log_files=COMPACT_LOG_FILES.find(*layers),
+        logs_inline=LOG_COMPACT_INLINE.find(*layers),
+        log_blocks=max(2, LOG_COMPACT_BLOCKS.find(*layers)),
     )
     if found.inline and found.schedule:
         raise InvalidOption(

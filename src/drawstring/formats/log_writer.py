@@ -51,9 +51,15 @@ def data_headers(
     *,
     positions: Positions | None = None,
     is_partial: bool = False,
+    compacted: Sequence[str] = (),
 ) -> dict[Header, str]:
-    """Return the headers of a block of records; `schema` is Avro JSON, meta columns included."""
+    """Return the headers of a block of records; `schema` is Avro JSON, meta columns included.
+
+    A block stands for those of the `compacted` instants, where there are any.
+    """
     headers = {Header.INSTANT_TIME: instant, Header.SCHEMA: schema}
+    if compacted:
+        headers[Header.COMPACTED_BLOCK_TIMES] = ",".join(compacted)
     if is_partial:
         headers[Header.IS_PARTIAL] = "true"
     return headers | (positions.headers() if positions is not None else {})

@@ -54,7 +54,8 @@ class WriteContext:
     `schema` is that of the files: meta columns first, then the table's; `avro_schema` the same as text, for log
     files. Where `assigned_columns` are given, logs hold those alone, and `avro_schema` is of them. With a `rule` the
     rows come without key and path, which the tasks make. Ids of new file groups derive from `seed`, so that every
-    attempt of a task has the same. `change_capture` is the mode of a table that captures changes.
+    attempt of a task has the same. `change_capture` is the mode of a table that captures changes. Log blocks stand for
+    those of the `compacted` instants.
     """
 
     storage: Storage
@@ -66,6 +67,7 @@ class WriteContext:
     avro_schema: str = ""
     assigned_columns: tuple[str, ...] = ()
     change_capture: str = ""
+    compacted: tuple[str, ...] = ()
     seed: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property

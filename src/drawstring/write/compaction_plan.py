@@ -12,17 +12,27 @@ _PLAN_VERSION = 2
 _MEGABYTE = 1 << 20
 
 
-def encode_compaction_plan(slices: Iterable[FileSlice], *, new_base_bytes: int = 120 << 20) -> bytes:
+_MERGES_LOGS = {
+    "compactorClassName": "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper",
+    "strategyParams": {},
+    "version": 1,
+}
+
+
+def encode_compaction_plan(
+    slices: Iterable[FileSlice], *, new_base_bytes: int = 120 << 20, logs_only: bool = False
+) -> bytes:
     """Encode the plan to compact slices; names of files are without their partition path, as Hudi has them.
 
-    `new_base_bytes` is what Hudi reckons for the base file of a slice that has none.
+    `new_base_bytes` is what Hudi reckons for the base file of a slice that has none. With `logs_only` the logs become
+    one log.
     """
     record = {
         "operations": [_operation(found, new_base_bytes) for found in slices],
         "extraMetadata": {},
         "version": _PLAN_VERSION,
-        "strategy": None,
-        "preserveHoodieMetadata": False,
+        "strategy": _MERGES_LOGS if logs_only else None,
+        "preserveHoodieMetadata": logs_only,
         "missingSchedulePartitions": [],
     }
     return encode_container(avro_schemas.COMPACTION_PLAN, record)

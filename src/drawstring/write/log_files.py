@@ -50,10 +50,17 @@ def append_log(
     context: WriteContext, task: TaskContext, bucket: Bucket, rows: pa.Table, rules: MergeRules
 ) -> Iterator[WriteStat]:
     """Append rows and deletes to a group that is there, or make a group of logs alone."""
+    yield from write_log(context, task, bucket, log_blocks(context, task, bucket, rows, rules))
+
+
+def write_log(
+    context: WriteContext, task: TaskContext, bucket: Bucket, blocks: Iterable[Block]
+) -> list[WriteStat]:
+    """Write blocks into the log files of one group and instant."""
     writer = _LogWriter(context, task, bucket)
-    for block in log_blocks(context, task, bucket, rows, rules):
+    for block in blocks:
         writer.write(block)
-    yield from writer.close()
+    return writer.close()
 
 
 def log_blocks(
@@ -92,8 +99,15 @@ def _data_blocks(context: WriteContext, task: TaskContext, bucket: Bucket, rows:
     prepared = prepared.set_column(place, FILE_NAME, constant(bucket.group.file_id, rows.num_rows))
     if context.assigned_columns:
         prepared = prepared.select([*META_COLUMNS, *_in_order(context)])
+    yield from record_blocks(context, prepared, positions)
+
+
+def record_blocks(
+    context: WriteContext, rows: pa.Table, positions: Positions | None = None
+) -> Iterator[Block]:
+    """Yield blocks of rows that have all their columns, in the format that the options ask for."""
     make = _parquet_blocks if context.files.logs.block_format == PARQUET else _avro_blocks
-    yield from make(context, prepared, positions)
+    yield from make(context, rows, positions)
 
 
 def _avro_blocks(context: WriteContext, rows: pa.Table, positions: Positions | None) -> Iterator[Block]:
@@ -140,7 +154,13 @@ def _parquet_blocks(context: WriteContext, rows: pa.Table, positions: Positions 
 def _headers(context: WriteContext, positions: Positions | None, start: int, count: int) -> dict[Any, str]:
     chosen = positions.take(np.arange(start, start + count)) if positions is not None else None
     partial = bool(context.assigned_columns)
-    return data_headers(context.requested_time, context.avro_schema, positions=chosen, is_partial=partial)
+    return data_headers(
+        context.requested_time,
+        context.avro_schema,
+        positions=chosen,
+        is_partial=partial,
+        compacted=context.compacted,
+    )
 
 
 def _in_order(context: WriteContext) -> list[str]:

@@ -85,7 +85,6 @@ SAFETY = {
     "hoodie.datasource.hive_sync.enable": "true",
     "hoodie.datasource.meta.sync.enable": "true",
     "hoodie.write.commit.callback.on": "true",
-    "hoodie.log.compaction.inline": "true",
     "hoodie.clustering.inline": "true",
     "hoodie.datasource.clustering.inline.enable": "true",
     "hoodie.precommit.validators": "org.apache.hudi.client.validator.SqlQueryEqualityPreCommitValidator",

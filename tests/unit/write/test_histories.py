@@ -20,14 +20,15 @@ SEED = int(os.environ.get("HISTORY_SEED", "1"))
 _RECORD_INDEX = {"hoodie.metadata.global.record.level.index.enable": "true"}
 _PARQUET = {"hoodie.logfile.data.block.format": "parquet"}
 _BLOOM = {"hoodie.metadata.index.bloom.filter.enable": "true"}
+_LOGS = {"hoodie.log.compaction.inline": "true", "hoodie.log.compaction.blocks.threshold": "2"}
 _OFTEN = {"hoodie.metadata.compact.max.delta.commits": "3"}
 KINDS = [
     (Shape("COPY_ON_WRITE", True, "BLOOM"), _BLOOM),
     (Shape("COPY_ON_WRITE", False, "RECORD_INDEX"), _RECORD_INDEX | _OFTEN),
     (Shape("COPY_ON_WRITE", True, "BUCKET"), _RECORD_INDEX),
     (Shape("MERGE_ON_READ", True, "SIMPLE"), _PARQUET | _OFTEN),
-    (Shape("MERGE_ON_READ", False, "GLOBAL_SIMPLE"), {"hoodie.write.record.positions": "false"}),
-    (Shape("MERGE_ON_READ", True, "RECORD_INDEX"), _RECORD_INDEX | _BLOOM),
+    (Shape("MERGE_ON_READ", False, "GLOBAL_SIMPLE"), {"hoodie.write.record.positions": "false", **_LOGS}),
+    (Shape("MERGE_ON_READ", True, "RECORD_INDEX"), _RECORD_INDEX | _BLOOM | _LOGS),
     (Shape("MERGE_ON_READ", False, "BUCKET"), _RECORD_INDEX | _OFTEN),
     (Shape("MERGE_ON_READ", True, "GLOBAL_BLOOM"), _BLOOM | _PARQUET),
 ]

@@ -18,9 +18,9 @@ from drawstring.write.clock import Clock, system_clock
 from drawstring.write.compaction import compact_slices
 from drawstring.write.services import archive_input, cleaning
 from drawstring.write.services.archiving import archive
-from drawstring.write.services.compacting import RunTasks, compact
+from drawstring.write.services.compacting import LOGS, RunTasks, compact
 from drawstring.write.services.results import ArchiveResult, CleanResult, CompactResult, ServiceOutcome
-from drawstring.write.services.support import ARCHIVE, CLEAN, COMPACT
+from drawstring.write.services.support import ARCHIVE, CLEAN, COMPACT, LOG_COMPACT
 from drawstring.write.steps import step
 from drawstring.write.table_facts import load_state
 
@@ -66,6 +66,8 @@ def _services(
         yield CLEAN, lambda: _clean(storage, options, clock)
     if options.archive.automatic:
         yield ARCHIVE, lambda: _archive(storage, options, clock)
+    if options.compact.logs_inline:
+        yield LOG_COMPACT, lambda: _compact_logs(storage, options, files, clock)
     if options.compact.inline or options.compact.schedule:
         yield COMPACT, lambda: _compact(storage, options, files, run_tasks, clock)
 
@@ -101,6 +103,15 @@ def _compact(
         run_tasks=run_tasks,
         clock=clock,
     )
+    return result if result.compactions else None
+
+
+def _compact_logs(
+    storage: Storage, options: ServiceOptions, files: FileOptions | None, clock: Clock
+) -> CompactResult | None:
+    if not load_state(storage).config.is_merge_on_read:
+        return None
+    result = compact(storage, options, only_if_due=True, files=files, kind=LOGS, clock=clock)
     return result if result.compactions else None
 
 

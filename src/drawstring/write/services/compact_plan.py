@@ -15,7 +15,7 @@ from drawstring.errors import CorruptTable
 from drawstring.model.commit_metadata import CompactionOperation
 from drawstring.model.file_group import FileGroupId, FileSlice
 from drawstring.model.file_names import parse_base_file, parse_log_file
-from drawstring.model.instant import Action, Instant
+from drawstring.model.instant import WRITE_ACTIONS, Action, Instant
 from drawstring.model.read_task import ReadTask
 from drawstring.planning.snapshot import TaskFacts
 from drawstring.planning.table_schemas import TableSchemas
@@ -24,6 +24,8 @@ from drawstring.timeline.layout_v2 import instant_of_epoch
 from drawstring.write.clock import Clock
 from drawstring.write.compaction import CompactionLimits, CompactionOrder, select_slices
 from drawstring.write.conflicts import planned_groups
+from drawstring.write.log_compaction import OPERATION as LOG_COMPACT
+from drawstring.write.log_compaction import has_many_blocks
 
 _PLANS = (Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING)
 
@@ -33,15 +35,50 @@ def chosen_slices(state: TableState, options: CompactOptions) -> list[FileSlice]
     limits = CompactionLimits(
         CompactionOrder(options.strategy), options.target_io_mb, options.min_log_bytes, options.min_log_files
     )
-    busy = {
+    return select_slices(_slices(state), limits, busy=_busy(state))
+
+
+def _slices(state: TableState) -> Iterator[FileSlice]:
+    view = state.view(None)
+    yield from (found for path in view.partitions() for found in view.slices(path))
+
+
+def _busy(state: TableState) -> set[FileGroupId]:
+    return {
         group
         for instant in state.timeline.pending
         if instant.action in _PLANS
         for group in planned_groups(state, instant)
     }
-    view = state.view(None)
-    slices = (found for path in view.partitions() for found in view.slices(path))
-    return select_slices(slices, limits, busy=busy)
+
+
+def chosen_logs(state: TableState, options: CompactOptions) -> list[FileSlice]:
+    """Return the slices whose logs a new plan merges with one another: those with many blocks.
+
+    None as long as a write is pending: its log would have an older time than the one that stands for the logs before
+    it, and Hudi's readers go by that.
+    """
+    if any(instant.action in WRITE_ACTIONS for instant in state.timeline.pending):
+        return []
+    schemas, busy = TableSchemas(state, None), _busy(state)
+    facts = TaskFacts(state, schemas)
+
+    def is_chosen(one: FileSlice) -> bool:
+        return has_many_blocks(state.storage, facts.task(one), schemas.table_schema, many=options.log_blocks)
+
+    return [one for one in _slices(state) if one.log_files and one.group not in busy and is_chosen(one)]
+
+
+def are_logs_due(state: TableState, options: CompactOptions) -> bool:
+    """Whether logs are to be merged with one another: so many delta commits since they were merged with anything."""
+    count = 0
+    for instant in reversed(state.timeline.completed_writes):
+        if count >= options.log_blocks or instant.action is not Action.DELTACOMMIT:
+            break
+        if state.metadata(instant).operation == LOG_COMPACT:
+            break
+        count += 1
+    return count >= options.log_blocks
 
 
 def is_due(state: TableState, options: CompactOptions, *, clock: Clock) -> bool:

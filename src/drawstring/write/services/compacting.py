@@ -6,6 +6,8 @@
 3. Under the lock a slot gives the files their names, tells the metadata table and completes the commit.
 
 A plan of anybody is run, also one that somebody died over: what is left of the attempt goes, the plan stays.
+
+Logs are merged with one another in the same steps (`LOGS`): the plan is a logcompaction, its outcome a deltacommit.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from drawstring.config.service_options import ServiceOptions
 from drawstring.config.write_options import FileOptions
 from drawstring.errors import CommitConflict, CorruptTable, UnsupportedTable
 from drawstring.model.commit_metadata import CommitMetadata, WriteStat
+from drawstring.model.file_group import FileSlice
 from drawstring.model.instant import Action, Instant, State
 from drawstring.model.read_task import ReadTask
 from drawstring.planning.table_schemas import TableSchemas
@@ -34,9 +37,17 @@ from drawstring.write.compaction import OPERATION, compact_slices
 from drawstring.write.compaction_plan import encode_compaction_plan
 from drawstring.write.heartbeat import DIRECTORY as HEARTBEATS
 from drawstring.write.heartbeat import Heartbeat, has_stopped
+from drawstring.write.log_compaction import OPERATION as LOG_COMPACT
+from drawstring.write.log_compaction import compact_logs
 from drawstring.write.markers import Markers
 from drawstring.write.plan import avro_schema_text
-from drawstring.write.services.compact_plan import chosen_slices, is_due, planned_tasks
+from drawstring.write.services.compact_plan import (
+    are_logs_due,
+    chosen_logs,
+    chosen_slices,
+    is_due,
+    planned_tasks,
+)
 from drawstring.write.services.metadata_steps import steps_for_compaction
 from drawstring.write.services.results import Compaction, CompactResult, PlannedGroup
 from drawstring.write.services.support import COMPACT, check_serviceable, check_storage
@@ -50,6 +61,19 @@ RunTasks = Callable[[WriteContext, Sequence[tuple[TaskContext, ReadTask]]], list
 """Writes the new base file of each slice, and returns what the commit says of them."""
 
 
+@dataclass(frozen=True)
+class Kind:
+    """What logs become: the action of the plan, that of its completed instant, and the operation that it tells."""
+
+    plans: Action
+    completes: Action
+    operation: str
+
+
+BASE_FILES = Kind(Action.COMPACTION, Action.COMMIT, OPERATION)
+LOGS = Kind(Action.LOGCOMPACTION, Action.DELTACOMMIT, LOG_COMPACT)
+
+
 def compact(
     storage: Storage,
     options: ServiceOptions | None = None,
@@ -58,10 +82,11 @@ def compact(
     schedules: bool = True,
     runs: bool = True,
     files: FileOptions | None = None,
-    run_tasks: RunTasks = compact_slices,
+    kind: Kind = BASE_FILES,
+    run_tasks: RunTasks | None = None,
     clock: Clock = system_clock,
 ) -> CompactResult:
-    """Merge log files into new base files; returns the compactions that were run or scheduled.
+    """Merge log files into new base files, or with one another; returns the compactions that were run or scheduled.
 
     Args:
         storage: where the table is.
@@ -70,13 +95,15 @@ def compact(
         schedules: make a new plan; without, only plans that are there are run.
         runs: run plans, those of others first; without, a new plan is left to somebody else.
         files: how base files are made.
-        run_tasks: who merges slices: this process, or Spark.
+        kind: what the logs become.
+        run_tasks: who merges slices: this process, or Spark; logs alone are always merged by this process.
         clock: tells the time.
     """
     options, began = options or ServiceOptions(), time.perf_counter()
     check_storage(storage)
     _require_merge_on_read(load_state(storage))
-    service = _Service(storage, options, files or FileOptions(), run_tasks, clock)
+    run_tasks = compact_logs if kind is LOGS else run_tasks or compact_slices
+    service = _Service(storage, options, files or FileOptions(), run_tasks, clock, kind)
     done, running = service.run_pending() if runs else ([], [])
     if schedules and (planned := service.schedule(only_if_due=only_if_due)) is not None:
         done.append(service.run(planned) or service.told(planned) if runs else service.told(planned))
@@ -88,17 +115,16 @@ def plan_of_compact(
     options: ServiceOptions | None = None,
     *,
     only_if_due: bool = False,
+    kind: Kind = BASE_FILES,
     clock: Clock = system_clock,
 ) -> CompactResult:
     """Return what `compact` would do now; nothing is changed. A compaction without an instant would be new."""
     options, state = options or ServiceOptions(), load_state(storage)
     _require_merge_on_read(state)
     check_serviceable(state, COMPACT)
-    found = [
-        Compaction(i.requested_time, groups=_groups(state, i)) for i in state.timeline.pending_compactions
-    ]
-    if not only_if_due or is_due(state, options.compact, clock=clock):
-        slices = chosen_slices(state, options.compact)
+    found = [Compaction(i.requested_time, groups=_groups(state, i)) for i in _pending(state, kind)]
+    if not only_if_due or _is_due(state, options, kind, clock):
+        slices = _chosen(state, options, kind)
         groups = tuple(
             PlannedGroup(
                 one.group.partition_path,
@@ -111,6 +137,21 @@ def plan_of_compact(
         )
         found += [Compaction("", groups=groups)] if groups else []
     return CompactResult(storage.root, tuple(found), is_dry_run=True)
+
+
+def _pending(state: TableState, kind: Kind) -> list[Instant]:
+    return [instant for instant in state.timeline.pending if instant.action is kind.plans]
+
+
+def _is_due(state: TableState, options: ServiceOptions, kind: Kind, clock: Clock) -> bool:
+    if kind is LOGS:
+        return are_logs_due(state, options.compact)
+    return is_due(state, options.compact, clock=clock)
+
+
+def _chosen(state: TableState, options: ServiceOptions, kind: Kind) -> list[FileSlice]:
+    choose = chosen_logs if kind is LOGS else chosen_slices
+    return choose(state, options.compact)
 
 
 def _require_merge_on_read(state: TableState) -> None:
@@ -147,11 +188,12 @@ class _Service:
     files: FileOptions
     run_tasks: RunTasks
     clock: Clock
+    kind: Kind
 
     def run_pending(self) -> tuple[list[Compaction], list[str]]:
         """Run the plans that are on the timeline; returns those that ran, and those that others are running."""
         done, running = [], []
-        for instant in load_state(self.storage).timeline.pending_compactions:
+        for instant in _pending(load_state(self.storage), self.kind):
             ran = self.run(instant)
             if ran is not None:
                 done.append(ran)
@@ -160,7 +202,7 @@ class _Service:
         return done, running
 
     def _pending_times(self) -> list[str]:
-        return [i.requested_time for i in load_state(self.storage).timeline.pending_compactions]
+        return [i.requested_time for i in _pending(load_state(self.storage), self.kind)]
 
     def _turn(self, *, rolls_back: bool = False) -> AbstractContextManager[Turn]:
         return turn(
@@ -170,10 +212,11 @@ class _Service:
     def schedule(self, *, only_if_due: bool) -> Instant | None:
         """Put a plan on the timeline; None when nothing is due, or there are no logs."""
         with self._turn(rolls_back=True) as held:
-            if only_if_due and not is_due(held.state, self.options.compact, clock=self.clock):
+            if only_if_due and not _is_due(held.state, self.options, self.kind, self.clock):
                 return None
-            slices = chosen_slices(held.state, self.options.compact)
-            return held.request(Action.COMPACTION, encode_compaction_plan(slices)) if slices else None
+            slices = _chosen(held.state, self.options, self.kind)
+            plan = encode_compaction_plan(slices, logs_only=self.kind is LOGS)
+            return held.request(self.kind.plans, plan) if slices else None
 
     def told(self, instant: Instant) -> Compaction:
         """Return a plan as it is told while it is not run."""
@@ -216,7 +259,7 @@ class _Service:
             )
             if not heartbeat.start():
                 return None
-            self.storage.create_if_absent(_inflight(held, time_), b"", durable=False)
+            self.storage.create_if_absent(_inflight(held, instant), b"", durable=False)
             state = load_state(self.storage)
         return _Attempt(instant, state, random.randrange(1, 1 << 31), heartbeat)
 
@@ -238,7 +281,7 @@ class _Service:
             "Taking back the attempt at compaction %s of %s.", found.requested_time, self.storage.root
         )
         files = [path for path in markers.data_files() if self.storage.exists(path)]
-        inflight = _inflight(held, found.requested_time)
+        inflight = _inflight(held, found)
         held.decide(
             Decision(
                 f"attempt_{found.requested_time}",
@@ -250,7 +293,13 @@ class _Service:
 
     def _write(self, attempt: _Attempt) -> list[WriteStat]:
         schema = TableSchemas(attempt.state, None).table_schema
-        context = WriteContext(self.storage, attempt.instant.requested_time, schema, self.files)
+        context = WriteContext(
+            self.storage,
+            attempt.instant.requested_time,
+            schema,
+            self.files,
+            avro_schema=avro_schema_text(schema, attempt.state.config.name),
+        )
         tasks = [
             (TaskContext(number, attempt.number), task)
             for number, task in enumerate(planned_tasks(attempt.state, attempt.instant))
@@ -261,20 +310,22 @@ class _Service:
     def _complete(self, held: Turn, attempt: _Attempt, stats: Sequence[WriteStat]) -> str:
         time_ = attempt.instant.requested_time
         self._check(held, attempt, stats)
-        metadata = CommitMetadata(OPERATION, tuple(stats), extra={"schema": _schema_text(held.state)})
+        metadata = CommitMetadata(
+            self.kind.operation, tuple(stats), extra={"schema": _schema_text(held.state)}
+        )
         steps, newest = steps_for_compaction(held, time_, metadata)
         completed = held.next_time(newest)
-        path = f"{held.directory}/{time_}_{completed}.{Action.COMMIT.value}"
+        path = f"{held.directory}/{time_}_{completed}.{self.kind.completes.value}"
         content = encode_commit(metadata, is_replace=False)
         all_steps = (*staging.publishing_steps(time_, stats), *steps, Step.create(path, content))
-        held.decide(Decision(time_, all_steps, creates=path, needs=_inflight(held, time_)))
+        held.decide(Decision(time_, all_steps, creates=path, needs=_inflight(held, attempt.instant)))
         return completed
 
     def _check(self, held: Turn, attempt: _Attempt, stats: Sequence[WriteStat]) -> None:
         """Raise `CommitConflict` when somebody took this attempt for dead, and took it back or was quicker."""
         time_ = attempt.instant.requested_time
         found = held.find(attempt.instant)
-        if found is None or found.is_completed or not self.storage.exists(_inflight(held, time_)):
+        if found is None or found.is_completed or not self.storage.exists(_inflight(held, attempt.instant)):
             raise _taken_over(self.storage, time_)
         try:
             staging.check_staged(self.storage, time_, stats)
@@ -303,8 +354,8 @@ def _is_decided(storage: Storage, requested_time: str) -> bool:
         return True
 
 
-def _inflight(held: Turn, requested_time: str) -> str:
-    return f"{held.directory}/{requested_time}.{Action.COMPACTION.value}.inflight"
+def _inflight(held: Turn, plan: Instant) -> str:
+    return f"{held.directory}/{plan.requested_time}.{plan.action.value}.inflight"
 
 
 def _schema_text(state: TableState) -> str:

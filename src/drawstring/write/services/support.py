@@ -7,7 +7,7 @@ from drawstring.planning.table_state import TableState
 from drawstring.storage.base import Storage
 from drawstring.write.support import REFUSALS, require_atomic_create
 
-CLEAN, ARCHIVE, COMPACT = "clean", "archive", "compact"
+CLEAN, ARCHIVE, COMPACT, LOG_COMPACT = "clean", "archive", "compact", "log compaction"
 _BY_ACTION = {
     CLEAN: frozenset({"WRITE_BASE_FILE_FORMAT"}),
     ARCHIVE: frozenset(),
