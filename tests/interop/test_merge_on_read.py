@@ -50,6 +50,10 @@ KINDS = [
     Kind("event_time"),
     Kind("commit_time", {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}),
     Kind("parquet_blocks", write_options={"hoodie.logfile.data.block.format": "parquet"}),
+    Kind(
+        "logs_merged",
+        write_options={"hoodie.log.compaction.inline": "true", "hoodie.log.compaction.blocks.threshold": "2"},
+    ),
     Kind("no_positions", write_options={"hoodie.write.record.positions": "false"}),
     Kind("two_orderings", {"hoodie.datasource.write.precombine.field": "ts,n"}),
     Kind(
@@ -156,6 +160,7 @@ def seen(tmp_path_factory) -> dict[str, Any]:
         found[f"ours:{kind.name}:last"] = ours(path)
         again_actions.append(read(f"hudi:{kind.name}:last", path))
     found.update(run("hudi", again_actions))
+    found["log compactions"] = len(list((folder / "logs_merged").rglob("*.logcompaction.requested")))
     return found
 
 
@@ -198,6 +203,10 @@ def test_the_model_of_the_plain_table(seen):
         21: "new",
         51: "odd",
     }
+
+
+def test_logs_were_merged_with_one_another(seen):
+    assert seen["log compactions"] > 1
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -2,7 +2,7 @@ package drawstring.bridge
 
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
-import org.apache.spark.sql.connector.expressions.{Cast, Expression, Extract, GeneralScalarExpression, Literal, NamedReference}
+import org.apache.spark.sql.connector.expressions.{Cast => SparkCast, Expression, Extract, GeneralScalarExpression, Literal, NamedReference}
 import org.apache.spark.sql.types._
 
 /** Functions of one column as wire messages; None for those that the planner does not know. */
@@ -11,7 +11,7 @@ object Functions {
     Set("UPPER", "LOWER", "SUBSTRING", "CONCAT", "TRIM", "LTRIM", "RTRIM", "CHAR_LENGTH", "TRUNC", "DATE_ADD")
 
   def toWire(expression: Expression): Option[ObjectNode] = expression match {
-    case cast: Cast => typeName(cast.dataType).flatMap(name => call("cast", cast.expression).map(_.put("type", name)))
+    case cast: SparkCast => typeName(cast.dataType).flatMap(name => call("cast", cast.expression).map(_.put("type", name)))
     case extract: Extract => call("extract", extract.source).map(_.put("field", extract.field))
     case general: GeneralScalarExpression if byName(general.name) => withArguments(general.name.toLowerCase, general.children.toSeq)
     case _ => None

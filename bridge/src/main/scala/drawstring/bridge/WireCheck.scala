@@ -6,7 +6,7 @@ import java.nio.file.{Files, Path, Paths}
 import scala.collection.JavaConverters._
 
 import com.fasterxml.jackson.databind.node.ObjectNode
-import org.apache.spark.sql.connector.expressions._
+import org.apache.spark.sql.connector.expressions.{Cast => SparkCast, _}
 import org.apache.spark.sql.connector.expressions.aggregate.{Aggregation, CountStar, Max}
 import org.apache.spark.sql.connector.expressions.filter.{And, Predicate}
 import org.apache.spark.sql.types.{DataType, DateType, LongType}
@@ -34,7 +34,7 @@ object WireCheck {
     val order = Expressions.sort(column("st", "x"), SortDirection.DESCENDING, NullOrdering.NULLS_LAST)
     val grouped = new Aggregation(Array(new CountStar, new Max(column("day"))), Array[Expression](column("day")))
     val year = new Predicate("=", Array[Expression](new Extract("YEAR", column("day")), Expressions.literal(2024)))
-    val wide = new Predicate("<", Array[Expression](new Cast(column("id"), LongType), Expressions.literal(7L)))
+    val wide = new Predicate("<", Array[Expression](new SparkCast(column("id"), LongType), Expressions.literal(7L)))
     val part = new GeneralScalarExpression("SUBSTRING", Array[Expression](column("st", "x"), Expressions.literal(1), Expressions.literal(2)))
     val upper = new Predicate("IS_NULL", Array[Expression](new GeneralScalarExpression("UPPER", Array[Expression](part))))
     val filters = Seq(Predicates.toWire(new And(day, present)).get)
