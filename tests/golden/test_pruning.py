@@ -30,7 +30,7 @@ def test_the_index_and_footers_skip_slices(golden_path):
     table = drawstring.open_table(golden_path("v9_mor_column_stats"))
     plan = table.snapshot().scan().where("id = 16").plan()
     assert plan.skipped.slices_skipped > len(plan.tasks)
-    assert set(plan.skipped.reasons) == {"partition statistics", "column statistics"}
+    assert {"partition statistics", "column statistics"} <= set(plan.skipped.reasons)
     unindexed = drawstring.open_table(golden_path("v9_cow_two_level"))
     assert set(unindexed.snapshot().scan().where("id = 1").plan().skipped.reasons) == {"footer"}
     switched_off = drawstring.open_table(

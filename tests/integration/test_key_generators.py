@@ -8,12 +8,12 @@ from pyspark.sql import functions as F
 
 import drawstring
 from drawstring.errors import DrawstringError
+from drawstring.schema.time_partitions import TimePartition
 from drawstring.spark.types import arrow_schema
 from drawstring.spark.write.jobs import as_drawstring_error
 from drawstring.spark.write.keys import key_column, path_column
 from drawstring.spark.write.writer import write_dataframe
 from drawstring.write.key_generator import KeyGenerator, partition_paths, record_keys
-from drawstring.write.time_partitions import TimePartition
 from tests.time_partition_cases import CASES
 
 pytestmark = pytest.mark.spark

@@ -156,10 +156,13 @@ _CLASS_TO_TYPE = {
 
 @dataclass(frozen=True)
 class PartitionField:
-    """One partition column; `derived` when the path holds something computed from it (a formatted time)."""
+    """One partition column; `derived` when the path holds something computed from it, `is_time` if that is known to be
+    a formatted time.
+    """
 
     name: str
     derived: bool = False
+    is_time: bool = False
 
 
 @dataclass(frozen=True)
@@ -358,10 +361,12 @@ def _partitioning(properties: Mapping[str, str], generator: str) -> tuple[Partit
     fields = []
     for entry in PARTITION_FIELDS.find(properties):
         name, _, kind = entry.partition(":")
-        derived = generator == "TIMESTAMP" or kind.upper() == "TIMESTAMP"
+        is_time = generator == "TIMESTAMP" or (generator == "CUSTOM" and kind.upper() == "TIMESTAMP")
+        derived = is_time or kind.upper() == "TIMESTAMP"
         # Version 6 stores the fields of a custom generator without their kinds: which is a time is not known.
         derived = derived or (generator == "CUSTOM" and not kind)
-        fields.append(PartitionField(name.strip(), derived or generator.startswith("USER_PROVIDED")))
+        derived = derived or generator.startswith("USER_PROVIDED")
+        fields.append(PartitionField(name.strip(), derived, is_time))
     return tuple(fields)
 
 

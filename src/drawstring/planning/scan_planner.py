@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import pyarrow as pa
 
 from drawstring.model.read_task import ReadTask
 from drawstring.planning.aggregates import MetadataAggregation, PartialAnswer, columns_of_aggregation
 from drawstring.planning.key_lookup import BY_BLOOM_FILTER, KeyQuestion, without_keys
+from drawstring.planning.partition_facts import PartitionFacts
 from drawstring.planning.pruning import MAX_FOOTERS, FileSkipping
 from drawstring.planning.row_limit import BY_LIMIT, beyond_limit
 from drawstring.planning.scan_plan import BY_PARTITION, ScanPlan, ScanSource, SkipReport
@@ -22,8 +23,7 @@ from drawstring.planning.slice_statistics import SliceFacts, SliceStatistics
 from drawstring.planning.top_n import BY_TOP_N, SortedSlice, TopN
 from drawstring.predicates.arrow_filter import column_type
 from drawstring.predicates.ast import Predicate, columns_of
-from drawstring.predicates.evaluate import Facts, decider, facts_of_values
-from drawstring.view.partitions import partition_values
+from drawstring.predicates.evaluate import Facts, decider
 
 BY_RUNTIME_FILTER = "runtime filter"
 MAX_FOOTERS_TO_SORT = 4096
@@ -102,8 +102,9 @@ class ScanPlanner:
         """The partitions whose path does not rule the condition out."""
         if predicate is None or not self.source.state.config.partitioning:
             return partitions
-        decide = decider(predicate)
-        return [path for path in partitions if True in decide(self._partition_facts(path))]
+        facts = self._partition_facts
+        decide = decider(facts.narrowed(predicate))
+        return [path for path in partitions if True in decide(facts.all(path))]
 
     def _by_statistics(self, tasks: Sequence[ReadTask]) -> Sequence[str | None]:
         """Leave out tasks whose files cannot hold a matching row."""
@@ -139,7 +140,7 @@ class ScanPlanner:
             storage=state.storage,
             schema=self.source.schema,
             column_stats=state.column_stats,
-            partition_facts=self._partition_facts,
+            partition_facts=self._partition_facts.values,
             reads_newest=self.source.reads_newest,
             logs_have_own_files=self._logs_have_own_files,
         )
@@ -191,11 +192,16 @@ class ScanPlanner:
             return [True] * len(facts)
         decide, types = decider(predicate), self._types
 
-        def known(each: SliceFacts) -> Facts:
-            by_path = self._partition_facts(_partition(each.task))
+        def known(each: SliceFacts, by_path: Facts) -> Facts:
             return lambda column: by_path(column) or each.column(column, types.get(column.path[0], pa.null()))
 
-        return [decide(known(each)) == {True} for each in facts]
+        def is_certain(each: SliceFacts) -> bool:
+            # Of the column of which a path was made the path or the files may know more.
+            path = _partition(each.task)
+            sources = dict.fromkeys((self._partition_facts.values(path), self._partition_facts.all(path)))
+            return any(decide(known(each, source)) == {True} for source in sources)
+
+        return list(map(is_certain, facts))
 
     def _columns_of_predicate(self) -> dict[str, pa.DataType]:
         predicate = self.request.predicate
@@ -205,10 +211,9 @@ class ScanPlanner:
         return {name: arrow for name, arrow in found.items() if not pa.types.is_nested(arrow)}
 
     @cached_property
-    def _partition_facts(self) -> Callable[[str], Facts]:
+    def _partition_facts(self) -> PartitionFacts:
         """What a partition path tells for certain."""
-        config, types = self.source.state.config, self._types
-        return cache(lambda path: facts_of_values(partition_values(config, path, types), types))
+        return PartitionFacts(self.source.state, self._types)
 
     @cached_property
     def _types(self) -> dict[str, pa.DataType]:

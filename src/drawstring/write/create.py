@@ -17,12 +17,12 @@ from drawstring.errors import InvalidInput, InvalidOption
 from drawstring.model.read_task import MergeSpec
 from drawstring.schema.avro_arrow import avro_schema_from_arrow
 from drawstring.schema.change_images import BOTH
+from drawstring.schema.time_partitions import PREFIX, TimePartition
 from drawstring.storage.base import Storage
 from drawstring.storage.table_properties import PROPERTIES
 from drawstring.write.locks import table_lock
 from drawstring.write.support import require_atomic_create
 from drawstring.write.table_names import avro_names
-from drawstring.write.time_partitions import PREFIX, TimePartition
 
 TABLE_VERSION = "9"
 _DIRECTORIES = (

@@ -19,7 +19,7 @@ from drawstring.errors import InvalidInput, InvalidOption
 from drawstring.model.key_names import EMPTY_KEY_PART, NULL_KEY_PART, NULL_PARTITION
 from drawstring.schema.key_text import composite_key, field_type, field_values, is_key_type, key_text
 from drawstring.schema.meta_columns import META_COLUMNS
-from drawstring.write.time_partitions import TimePartition
+from drawstring.schema.time_partitions import TimePartition
 
 LONGEST_SEGMENT = 255
 ESCAPED_CHARACTERS = "".join(map(chr, range(0x20))) + "\x7f\"#%'*/:=?\\{[]^"

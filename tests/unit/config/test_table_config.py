@@ -85,7 +85,7 @@ def test_partition_fields_lose_their_kinds():
     found = config(
         hoodie__table__partition__fields="p:SIMPLE,ts:timestamp", hoodie__table__keygenerator__type="CUSTOM"
     )
-    assert found.partitioning == (PartitionField("p"), PartitionField("ts", derived=True))
+    assert found.partitioning == (PartitionField("p"), PartitionField("ts", derived=True, is_time=True))
 
 
 @pytest.mark.parametrize(

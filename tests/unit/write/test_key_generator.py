@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from drawstring.errors import InvalidInput, InvalidOption
+from drawstring.schema.time_partitions import TimePartition
 from drawstring.write.key_generator import (
     KeyGenerator,
     generated_keys,
@@ -16,7 +17,6 @@ from drawstring.write.key_generator import (
     partition_paths,
     record_keys,
 )
-from drawstring.write.time_partitions import TimePartition
 from tests.time_partition_cases import CASES, Case
 
 NAN, INF = float("nan"), float("inf")

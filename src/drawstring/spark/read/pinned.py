@@ -15,11 +15,12 @@ from drawstring.model.file_group import BaseFile, LogFile
 from drawstring.model.read_task import ReadTask
 from drawstring.planning.aggregates import Declined
 from drawstring.planning.column_summaries import ColumnSummary, column_summaries
+from drawstring.planning.partition_facts import PartitionFacts
 from drawstring.planning.scan_plan import ScanPlan, ScanSource
 from drawstring.planning.scan_planner import ScanPlanner
 from drawstring.planning.scan_request import ScanRequest
 from drawstring.predicates.ast import Predicate, columns_of
-from drawstring.predicates.evaluate import Facts, facts_of_values, possible_outcomes
+from drawstring.predicates.evaluate import possible_outcomes
 from drawstring.schema.change_images import CHANGE_DATA
 from drawstring.spark import wire
 from drawstring.spark.read.grouping import Grouping, grouping_of, shown_buckets
@@ -30,7 +31,6 @@ from drawstring.spark.types import spark_schema
 from drawstring.storage.settings import store_settings
 from drawstring.table import Table, open_table
 from drawstring.timeline.timeline import Timeline
-from drawstring.view.partitions import partition_values
 
 NATIVE, MERGE, ARROW = "native", "merge", "arrow"
 _SPARK_PREFIX = "spark."
@@ -121,7 +121,8 @@ class PinnedTable:
         """`partition` when the partition paths alone decide it for every row, else `data`."""
         columns = {column.path[0].lower() for column in columns_of(predicate)}
         exact = {field.name.lower() for field in self.table.config.partitioning if not field.derived}
-        if not columns or not columns <= exact:
+        told = exact | {name.lower() for name in self._partition_facts.bounded}
+        if not columns or not columns <= told:
             return "data"
         return "partition" if all(map(self._decider(predicate), self.source.partitions())) else "data"
 
@@ -179,17 +180,17 @@ class PinnedTable:
         return f"{self.table.path.rstrip('/')}/{file.path}"
 
     def _decider(self, predicate: Predicate) -> Callable[[str], bool]:
-        return lambda path: len(possible_outcomes(predicate, self._facts(path))) == 1
+        facts = self._partition_facts
 
-    def _facts(self, partition: str) -> Facts:
-        if partition not in self._known_facts:
-            values = partition_values(self.table.config, partition, self._types)
-            self._known_facts[partition] = facts_of_values(values, self._types)
-        return self._known_facts[partition]
+        def decides(path: str) -> bool:
+            outcomes = possible_outcomes(predicate, facts.all(path))
+            return True not in outcomes or len(outcomes) == 1
+
+        return decides
 
     @cached_property
-    def _known_facts(self) -> dict[str, Facts]:
-        return {}
+    def _partition_facts(self) -> PartitionFacts:
+        return PartitionFacts(self.source.state, self._types)
 
     @cached_property
     def _types(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pyspark.sql import types as T
 
 from drawstring.errors import InvalidInput
 from drawstring.model.key_names import EMPTY_KEY_PART, NULL_KEY_PART, NULL_PARTITION
+from drawstring.schema.time_partitions import TimePartition
 from drawstring.write.key_generator import (
     ESCAPED_CHARACTERS,
     KeyGenerator,
@@ -17,7 +18,6 @@ from drawstring.write.key_generator import (
     key_type_not_supported,
     reserved_partition_value,
 )
-from drawstring.write.time_partitions import TimePartition
 
 _DAY_MICROS = 86_400_000_000
 _PLAIN = (

@@ -49,6 +49,18 @@ _UNIT_OF_TYPE = {
 _MILLIS = {"MILLISECONDS": 1, "SECONDS": SECOND, "MINUTES": MINUTE, "HOURS": HOUR, "DAYS": DAY}
 _PER_MILLI = {"MICROSECONDS": 1000, "NANOSECONDS": 1_000_000}
 _LONGEST = 2**63 - 1
+_ANY_ZONE = 16 * HOUR
+"""More than any zone is away from UTC."""
+_LETTERS = "yYMdHmsS"
+_SUCCESSIVE = {
+    "y": "year",
+    "yM": "month",
+    "yMd": "day",
+    "yMdH": "hour",
+    "yMdHm": "minute",
+    "yMdHms": "second",
+}
+"""Patterns whose texts stand for one stretch of time each: all fields from the year down to the one that it lasts."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +143,41 @@ class TimePartition:
             by_offset[rows] = np.array(texts, dtype=object)[np.asarray(times.indices)]
         return pa.array(by_offset, pa.string()).dictionary_encode()
 
+    def numbers(self, text: str) -> tuple[int, int] | None:
+        """Return the least and the greatest number, in the column's unit, whose time is formatted so; None if unknown.
+
+        Where the writer's zone is not configured, or summers are shifted in it, the range is wider than it need be.
+        """
+        local = self._local_range(text)
+        if self.unit is None or local is None:
+            return None
+        first, last = self._moments(*local)
+        if self.unit in _PER_MILLI:
+            # The numbers were divided towards zero.
+            per = _PER_MILLI[self.unit]
+            return first * per - (per - 1 if first <= 0 else 0), last * per + (per - 1 if last >= 0 else 0)
+        factor = _MILLIS[self.unit]
+        return -(-first // factor), last // factor
+
+    def _local_range(self, text: str) -> tuple[int, int] | None:
+        """Return the first and the last local millisecond that reads like a text."""
+        letters = "".join(token.letter for token in self._output.tokens if token.letter)
+        units = _SUCCESSIVE.get("".join(sorted(letters, key=_LETTERS.find)))
+        if units is None:
+            return None
+        found = parse(pa.array([text]), Pattern.of(self.output_format, for_parsing=True))
+        if not found.matched[0] or format_local(found.local, self._output) != [text]:
+            return None
+        first = int(found.local[0])
+        return first, first + _length(first, units) - 1
+
+    def _moments(self, first: int, last: int) -> tuple[int, int]:
+        if self.output_zone is None:
+            return first - _ANY_ZONE, last + _ANY_ZONE
+        near = np.array([first - DAY, first + DAY, last - DAY, last + DAY], dtype=np.int64)
+        offsets = to_local(near, self.output_zone) - near
+        return first - int(offsets.max()), last - int(offsets.min())
+
     def _local_times(self, values: pa.Array, name: str) -> tuple[Longs, Longs]:
         """Return local times as paths show them, and their offsets from UTC."""
         if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
@@ -195,6 +242,15 @@ class TimePartition:
             return to_moments(local, self.input_zone or self.local_zone), local
         except (ValueError, pa.ArrowException) as error:
             raise _no_time(str(error), name, self.input_formats) from None
+
+
+def _length(local: int, unit: str) -> int:
+    """How long the stretch of time lasts that begins then, in milliseconds."""
+    lengths = {"day": DAY, "hour": HOUR, "minute": MINUTE, "second": SECOND}
+    if unit in lengths:
+        return lengths[unit]
+    day = np.datetime64(local, "ms").astype("datetime64[M]" if unit == "month" else "datetime64[Y]")
+    return int(((day + 1).astype("datetime64[ms]") - day.astype("datetime64[ms]")).astype(np.int64))
 
 
 def _whole_numbers(values: pa.Array) -> pa.Array | None:
