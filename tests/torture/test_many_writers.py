@@ -132,7 +132,13 @@ def test_sixteen_processes_keep_the_metadata_table(tmp_path):
     run(tmp_path, processes=16, commits=2, contended=True, strikes=6, indexed=True)
 
 
+PROCESSES = int(os.environ.get("WRITER_PROCESSES", 64))
+COMMITS = int(os.environ.get("WRITER_COMMITS", 10_000))
+STRIKES = int(os.environ.get("WRITER_STRIKES", 500))
+
+
 @pytest.mark.torture
 @pytest.mark.parametrize("contended", [False, True], ids=["disjoint", "contended"])
 def test_sixty_four_processes_and_ten_thousand_commits(tmp_path, contended):
-    run(tmp_path, processes=64, commits=157, contended=contended, strikes=500)
+    each = -(-COMMITS // PROCESSES)
+    run(tmp_path, processes=PROCESSES, commits=each, contended=contended, strikes=STRIKES)

@@ -20,6 +20,7 @@ from drawstring.timeline.commit_metadata import (
     parse_clustering_groups,
     parse_commit_metadata,
     parse_compaction_plan,
+    parse_record,
     parse_savepointed_files,
 )
 from drawstring.timeline.folders import entries, listed
@@ -103,6 +104,12 @@ class TimelineReader:
         """Partition path and file id of the groups of a pending clustering."""
         path = f"{self.config.timeline_directory}/{instant.requested_time}.{instant.action.value}.requested"
         return parse_clustering_groups(self._read(path, instant), source=path)
+
+    def rollback_target(self, instant: Instant) -> str | None:
+        """The instant that a rollback is to undo."""
+        path = f"{self.config.timeline_directory}/{instant.requested_time}.{Action.ROLLBACK.value}.requested"
+        record = parse_record(self._read(path, instant), source=path) or {}
+        return (record.get("instantToRollback") or {}).get("commitTime")
 
     def cleaned_files(self, instant: Instant) -> frozenset[str]:
         """The files that a completed clean deleted, by their paths below the table."""

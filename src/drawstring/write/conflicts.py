@@ -25,6 +25,7 @@ from drawstring.planning.table_state import TableState
 from drawstring.schema.meta_columns import COMMIT_TIME, RECORD_KEY
 from drawstring.storage.base import Storage
 from drawstring.write.bucket_index import bucket_places
+from drawstring.write.clock import newest_time
 from drawstring.write.log_keys import keys_in_log
 from drawstring.write.markers import Markers
 from drawstring.write.write_set import WriteSet, groups_of
@@ -49,14 +50,14 @@ def completed_since(start: TableState, now: TableState) -> list[Candidate]:
     found = [
         Candidate(i, now.metadata(i)) for i in now.timeline.completed_writes if i.requested_time not in before
     ]
-    if not before <= active:
-        # An archiver was at work beside us, and may have taken a write along that we never saw.
+    if not before or not before <= active:
+        # An archiver was, or may have been, at work beside us, and have taken a write along that we never saw.
         found += _archived_since(start, now, before | active)
     return sorted(found, key=lambda candidate: candidate.instant.completion_time or "")
 
 
 def _archived_since(start: TableState, now: TableState, known: set[str]) -> list[Candidate]:
-    newest = max(instant.completion_time or "" for instant in start.timeline.completed_writes)
+    newest = newest_time(start.timeline.completed_writes)
     return [
         Candidate(write.instant, write.metadata)
         for write in now.history.writes
@@ -124,6 +125,16 @@ def check_pending_plans(now: TableState, write_set: WriteSet, ours: str) -> None
             common = planned_groups(now, instant) & (write_set.groups - beside)
             if common:
                 raise _group_conflict(now.storage, ours, instant, common)
+
+
+def check_pending_rollbacks(now: TableState, ours: str) -> None:
+    """Raise `CommitConflict` when another engine has planned to roll our write back.
+
+    It carries its plan out whenever it comes to it, and would delete files of a commit.
+    """
+    for instant in now.timeline.pending:
+        if instant.action is Action.ROLLBACK and now.reader.rollback_target(instant) == ours:
+            raise rolled_back(now.storage, ours)
 
 
 def check_pending_rewrites(now: TableState, write_set: WriteSet, ours: str) -> None:

@@ -253,10 +253,10 @@ def _attempt(rows: Executor, storage: Storage, plan: WritePlan) -> CommitResult:
             options=plan.options.concurrency,
             metadata_table=plan.options.metadata_table,
         )
-    if is_written(transaction.state, plan.options.sink_batch):
-        transaction.abort()
-        return CommitResult(storage.root, plan.operation)
     try:
+        if is_written(transaction.state, plan.options.sink_batch):
+            transaction.abort()
+            return CommitResult(storage.root, plan.operation)
         # The rows had every column when they were checked: what they lack now, others added since.
         lenient = replace(plan.options, null_for_missing=True)
         plan = plan_write(rows.schema, transaction.state, lenient)
@@ -466,10 +466,10 @@ def _drop_partitions(storage: Storage, patterns: tuple[str, ...], wanted: WriteO
         options=wanted.concurrency,
         metadata_table=wanted.metadata_table,
     )
-    if is_written(transaction.state, wanted.sink_batch):
-        transaction.abort()
-        return CommitResult(storage.root, DELETE_PARTITION)
     try:
+        if is_written(transaction.state, wanted.sink_batch):
+            transaction.abort()
+            return CommitResult(storage.root, DELETE_PARTITION)
         state = transaction.state
         found = state.view(None).partitions()
         chosen = [path for path in found if any(fnmatchcase(path, pattern) for pattern in patterns)]

@@ -31,12 +31,16 @@ DIRECTORY = ".hoodie/.slots"
 KEPT = 32
 """Finished slots that stay for people who look for what happened."""
 _DIGITS = 12
-CREATE, RENAME, DELETE, DELETE_TREE = "create", "rename", "delete", "delete_tree"
+CREATE, RENAME, DELETE, DELETE_TREE, DELETE_IF = "create", "rename", "delete", "delete_tree", "delete_if"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One act that may be repeated: create a file if absent, rename, delete a file or a directory."""
+    """One act that may be repeated, late too: create a file if absent, rename, delete a file or a directory.
+
+    Whoever is paused in the middle of a decision takes its steps when others have long gone on. So only what has a
+    name of its own, which never comes again, is deleted whatever it holds.
+    """
 
     kind: str
     path: str
@@ -59,6 +63,11 @@ class Step:
         return cls(DELETE, path)
 
     @classmethod
+    def delete_if(cls, path: str, content: bytes) -> Step:
+        """Delete a file as long as it holds exactly this: others may make one of the same name."""
+        return cls(DELETE_IF, path, content=base64.b64encode(content).decode())
+
+    @classmethod
     def delete_tree(cls, path: str) -> Step:
         """Delete a directory that may be gone already."""
         return cls(DELETE_TREE, path)
@@ -68,9 +77,9 @@ class Step:
 class Decision:
     """A change of the table: its steps in order, and how to tell whether they were carried out.
 
-    - Carried out is the change when `creates` exists. One that takes an instant away is when `removes` does not exist,
-      and its own instant, if the first step has begun one, is completed: the writer that it takes for dead may take
-      its instant away itself.
+    - Carried out is the change when `creates` exists and `removes` does not. A rollback has both: its own instant may
+      be completed while its target is still pending, and the writer that it takes for dead may take its instant away
+      itself.
     - `needs` names the pending instant's file: when it is gone and the change was not carried out, a writer that
       knows no slots has rolled the instant back, and the decision is void. So it is when a staged file is lost, for
       instance in a power cut: the change can never be carried out, and nobody was told that it was.
@@ -108,9 +117,9 @@ class Decision:
 
     def is_carried_out(self, storage: Storage) -> bool:
         """Whether all steps that matter were taken."""
-        if self.creates:
-            return storage.exists(self.creates) or self._is_completed_by_others(storage)
-        return not storage.exists(self.removes)
+        if self.removes and storage.exists(self.removes):
+            return False
+        return not self.creates or storage.exists(self.creates) or self._is_completed_by_others(storage)
 
     def _is_completed_by_others(self, storage: Storage) -> bool:
         """Whether Apache Hudi, which finishes the cleans and compactions of others, was first: by another time."""
@@ -177,24 +186,27 @@ def settle(storage: Storage) -> int:
 
 def _finish(storage: Storage, decision: Decision) -> None:
     if decision.is_void(storage):
-        _undo(storage, decision)
+        undo(storage, decision)
         return
     logger.warning("Finishing the change %s of %s for its writer.", decision.instant, storage.root)
     carry_out(storage, decision)
 
 
-def _undo(storage: Storage, decision: Decision) -> None:
-    """Take back the names that files of a void decision got, and what the metadata table says of it.
+def undo(storage: Storage, decision: Decision) -> None:
+    """Take back the names that files of a void decision got, and what both timelines say of it; hold the lock.
 
-    Once the timeline moves on, readers would see them.
+    Once the timeline moves on, readers would see them. A commit that only says the schema once more goes as well, for
+    what the metadata table says of it does.
     """
-    if is_completed(load_state(storage), decision.instant):
+    state = load_state(storage)
+    if is_completed(state, decision.instant):
         # Carried out long ago, and archived since.
         return
+    timeline = state.config.timeline_directory
     for step in reversed(decision.steps):
         if step.kind == RENAME:
             storage.delete(step.target)
-        elif step.kind == CREATE and step.path.startswith(FOLDER + "/"):
+        elif step.kind == CREATE and step.path.startswith((FOLDER + "/", timeline + "/")):
             storage.delete(step.path)
 
 
@@ -253,6 +265,8 @@ def _take_step(storage: Storage, step: Step) -> None:
         storage.create_if_absent(step.path, base64.b64decode(step.content))
     elif step.kind == DELETE:
         storage.delete(step.path)
+    elif step.kind == DELETE_IF:
+        storage.replace_if(step.path, base64.b64decode(step.content), None)
     elif step.kind == DELETE_TREE:
         storage.delete(step.path, recursive=True)
     else:

@@ -27,6 +27,7 @@ from drawstring.write.clock import Clock, newest_time, next_time, system_clock
 from drawstring.write.column_ids import column_id_steps, with_column_ids
 from drawstring.write.commit_encoding import encode_commit, encode_inflight, encode_requested_replace
 from drawstring.write.heartbeat import Heartbeat
+from drawstring.write.landing import is_completed
 from drawstring.write.locks import lock_provider, table_lock
 from drawstring.write.markers import Markers
 from drawstring.write.metadata_table import keeping, upkeep
@@ -249,6 +250,7 @@ class Transaction:
             raise conflicts.rolled_back(storage, ours)
         if _settings(now) != _settings(self.state):
             raise conflicts.settings_changed(storage, ours)
+        conflicts.check_pending_rollbacks(now, ours)
         conflicts.check_history(self.state, now, ours)
         schema = schema_rule(self.state, now, write_set, ours)
         since = conflicts.completed_since(self.state, now)
@@ -326,9 +328,13 @@ class Transaction:
         try:
             with self._locked():
                 slots.settle(storage)
-                if self._decision.is_carried_out(storage):
+                # Others may have finished, and even archived it, while this process was paused.
+                if is_completed(load_state(storage), self.requested_time):
                     return True
-                return False if self._decision.is_void(storage) else None
+                if not self._decision.is_void(storage):
+                    return None
+                slots.undo(storage, self._decision)
+                return False
         except Exception:
             logger.warning("Could not finish the commit %s.", self.requested_time, exc_info=True)
             return None

@@ -14,14 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import pyarrow.parquet as pq
 import pytest
 
 import drawstring
 from drawstring.config.concurrency_options import ConcurrencyOptions
 from drawstring.config.properties import format_properties, parse_properties
 from drawstring.errors import CommitConflict, CorruptTable, DrawstringError
-from drawstring.model.commit_metadata import CommitMetadata, WriteStat
+from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.instant import Action
 from drawstring.planning.table_state import TableState
 from drawstring.storage import LocalStorage
@@ -30,12 +29,11 @@ from drawstring.write.clock import system_clock
 from drawstring.write.commit_encoding import encode_commit, encode_inflight
 from drawstring.write.heartbeat import DIRECTORY as HEARTBEATS
 from drawstring.write.locks import LOCK, Owner
-from drawstring.write.rollback import inflight_name, rollback_dead, rollback_pending
+from drawstring.write.rollback import rollback_dead, rollback_pending
 from drawstring.write.staging import staged_path
 from drawstring.write.table_facts import load_state
 from drawstring.write.transaction import Committed, Conflicted, Transaction
 from tests.small_writes import (
-    arrow,
     files_of,
     hooked,
     in_child,
@@ -45,6 +43,7 @@ from tests.small_writes import (
     rows_of_hudi_rs,
     write,
 )
+from tests.support.staged_writes import dead_heartbeat, described, roll_back_as_another_engine, staged_rows
 
 FIRST = [("1", "oslo", 1, "a"), ("2", "rome", 1, "b")]
 TIMELINE = ".hoodie/timeline"
@@ -58,39 +57,6 @@ def path(tmp_path):
 @pytest.fixture
 def table(path):
     return new_table(path, FIRST)
-
-
-def staged_rows(transaction, rows, file_id="late-0"):
-    """Write a data file of rows the way a task does; returns its statistics."""
-    partition = rows[0][1]
-    name = f"{file_id}_0-1-0_{transaction.requested_time}.parquet"
-    place = staged_path(transaction.requested_time, f"{partition}/{name}")
-    data = arrow(rows)
-    meta = {
-        "_hoodie_commit_time": [transaction.requested_time] * len(rows),
-        "_hoodie_commit_seqno": [f"{transaction.requested_time}_0_{n}" for n in range(len(rows))],
-        "_hoodie_record_key": [row[0] for row in rows],
-        "_hoodie_partition_path": [partition] * len(rows),
-        "_hoodie_file_name": [name] * len(rows),
-    }
-    for position, (column, values) in enumerate(meta.items()):
-        data = data.add_column(position, column, [values])
-    with transaction.state.storage.open_output(place) as file:
-        pq.write_table(data, file)
-    size = transaction.state.storage.stat(place).size
-    return WriteStat(
-        file_id, f"{partition}/{name}", partition, len(rows), num_inserts=len(rows), file_size=size
-    )
-
-
-def described(transaction, *stats, operation="INSERT"):
-    state = load_state(transaction.state.storage)
-    newest = state.metadata(state.timeline.completed_writes[-1]).schema
-    return CommitMetadata(operation, stats, extra={"schema": newest})
-
-
-def dead_heartbeat(storage, instant):
-    storage.write(f"{HEARTBEATS}/{instant}", replace(Owner.me(), pid=2**22 + 1).to_bytes())
 
 
 def assert_read(path, rows):
@@ -358,15 +324,6 @@ def test_late_abort_leaves_the_metafile_of_a_partition_that_another_commit_fille
     assert_read(path, [*FIRST, *NEW])
 
 
-def _roll_back_as_another_engine(path, transaction, *, files=()):
-    """What Apache Hudi does: data files by markers, the inflight and requested files, then the markers."""
-    for name in files:
-        (path / name).unlink(missing_ok=True)
-    (path / TIMELINE / inflight_name(transaction.requested_time, transaction.action)).unlink()
-    (path / TIMELINE / f"{transaction.requested_time}.{transaction.action.value}.requested").unlink()
-    shutil.rmtree(path / ".hoodie/.temp" / transaction.requested_time, ignore_errors=True)
-
-
 @pytest.mark.parametrize("moment", ["before the slot", "after the slot", "before the completed instant"])
 def test_rollback_by_another_engine_between_validation_and_publication_acknowledges_nothing(path, moment):
     new_table(path, FIRST)
@@ -379,7 +336,7 @@ def test_rollback_by_another_engine_between_validation_and_publication_acknowled
         at_metafile = operation == "create" and name.endswith("_metadata")
         if (at_metafile if moment.endswith("instant") else at_slot) and not struck:
             struck.append(name)
-            _roll_back_as_another_engine(path, transaction)
+            roll_back_as_another_engine(path, transaction.requested_time)
 
     storage.before = roll_back if moment.startswith("before the slot") else storage.before
     storage.after = storage.after if moment.startswith("before the slot") else roll_back
@@ -414,7 +371,7 @@ def test_writer_killed_after_its_files_got_names_and_rolled_back_by_another_engi
     transaction._heartbeat._halt()
     assert table.exists(stat.path)
     (path / LOCK).unlink()
-    _roll_back_as_another_engine(path, transaction)
+    roll_back_as_another_engine(path, transaction.requested_time)
     write(table, [("3", "rome", 1, "y")])
     assert not table.exists(stat.path)
     assert_read(path, [*FIRST, ("3", "rome", 1, "y")])
