@@ -6,52 +6,13 @@ import errno
 import os
 import shutil
 import signal
-import subprocess
-import sys
 
 import pytest
 
 from drawstring.errors import CommitOutcomeUnknown, DrawstringError
-from drawstring.storage import LocalStorage
-from drawstring.write.table_facts import load_state
-from tests.small_writes import (
-    SCHEMA,
-    HookedStorage,
-    files_of,
-    hooked,
-    in_child,
-    leftovers,
-    new_table,
-    rows_of,
-    rows_of_hudi_rs,
-    write,
-)
+from tests.small_writes import SCHEMA, hooked, in_child, new_table, rows_of, write
 from tests.support.hand_table import HandTable
-from tests.support.metadata_check import assert_metadata_table_equals_table
-
-OLD = [("1", "oslo", 1, "a"), ("2", "oslo", 1, "b"), ("3", "rome", 1, "c")]
-NEW = [("1", "oslo", 2, "A"), ("4", "oslo", 2, "D")]
-RESULTS = {
-    "upsert": [("1", "oslo", 2, "A"), ("2", "oslo", 1, "b"), ("3", "rome", 1, "c"), ("4", "oslo", 2, "D")],
-    "insert": [*OLD, *NEW],
-    "bulk_insert": [*OLD, *NEW],
-    "delete": [("2", "oslo", 1, "b"), ("3", "rome", 1, "c")],
-    "insert_overwrite": [*NEW, ("3", "rome", 1, "c")],
-    "delete_partition": [("3", "rome", 1, "c")],
-    "overwrite": NEW,
-}
-"""What each write makes of OLD; `overwrite` is the save mode."""
-AFTER = ("9", "kiel", 1, "next")
-
-
-def act(storage: HookedStorage, kind: str) -> None:
-    if kind == "delete_partition":
-        write(storage, [], kind, options={"hoodie.datasource.write.partitions.to.delete": "oslo"})
-    elif kind == "overwrite":
-        write(storage, NEW, "bulk_insert", mode="overwrite")
-    else:
-        write(storage, NEW, kind)
-
+from tests.support.struck_writes import OLD, RESULTS, act, assert_whole
 
 KINDS = [
     *(("COPY_ON_WRITE", kind) for kind in RESULTS),
@@ -88,33 +49,6 @@ def every_point(template, tmp_path, kind, strike):
         if not hit:
             return
     raise AssertionError("the write never ended")
-
-
-def assert_whole(path, kind, point, *, acknowledged):
-    """Old or new state; the next writer repairs, adds its rows, and changes nothing else."""
-    before, old, new = rows_of(path), sorted(OLD), sorted(RESULTS[kind])
-    assert before in (old, new), point
-    assert not acknowledged or before == new, point
-    write(LocalStorage(str(path)), [AFTER])
-    found = rows_of(path)
-    assert found in (sorted([*old, AFTER]), sorted([*new, AFTER])), point
-    # What was seen stays; what was decided but not seen may have been finished by the next writer.
-    assert before == old or found == sorted([*new, AFTER]), point
-    assert not load_state(LocalStorage(str(path))).timeline.pending, point
-    assert leftovers(path) == set(), point
-    assert os.listdir(path.parent) == [path.name], point
-    named = _named_files(path)
-    data = {name for name in files_of(path) if not name.startswith(".hoodie/")}
-    assert {name for name in data if name.endswith(".parquet") or ".log." in name} == named, point
-    if point % 5 == 0:
-        assert rows_of_hudi_rs(path) == found, point
-    if (path / ".hoodie" / "metadata").exists():
-        assert_metadata_table_equals_table(LocalStorage(str(path)))
-
-
-def _named_files(path):
-    state = load_state(LocalStorage(str(path)))
-    return {stat.path for i in state.timeline.completed_writes for stat in state.metadata(i).stats}
 
 
 def kill_at(kind, *, after):
@@ -165,11 +99,14 @@ def test_process_killed_at_any_operation_leaves_the_metadata_table_equal_to_the_
     kill_everywhere(indexed, tmp_path, kind, after=True)
 
 
+REPEATS = int(os.environ.get("KILL_REPEATS", 20))
+
+
 @pytest.mark.torture
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize(("template", "kind"), KINDS, indirect=["template"])
 def test_process_killed_at_any_operation_twenty_times(template, tmp_path, kind, after):
-    for number in range(20):
+    for number in range(REPEATS):
         kill_everywhere(template, tmp_path / str(number), kind, after)
 
 
@@ -225,32 +162,3 @@ def _let_heartbeats_go_cold(path):
     """One that could not be deleted names this process, which lives; nobody beats it any more."""
     for place in (path / ".hoodie" / ".heartbeat").glob("[0-9]*"):
         os.utime(place, (1, 1))
-
-
-TRACED = """
-import sys
-from drawstring.storage import LocalStorage
-from tests.small_writes import write
-write(LocalStorage(sys.argv[1]), [("1", "oslo", 2, "A"), ("4", "oslo", 2, "D")])
-"""
-
-
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
-@pytest.mark.parametrize(
-    ("call", "error"), [("renameat2,rename,renameat", "EIO"), ("linkat,link", "ENOSPC"), ("fsync", "EIO")]
-)
-def test_errors_of_the_kernel_itself_leave_the_table_whole(template, tmp_path, call, error):
-    """Hooks in Python could lie; here system calls fail, one after the other."""
-    for when in (1, 2, 4, 7):
-        path = tmp_path / f"{when}" / "table"
-        shutil.copytree(template, path)
-        inject = ["-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={when}"]
-        command = ["strace", "-f", "-o", "/dev/null", *inject, sys.executable, "-c", TRACED, str(path)]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-        if "ptrace" in ran.stderr and "not permitted" in ran.stderr:
-            pytest.skip("strace may not trace here")
-        assert (
-            ran.returncode == 0 or error in ran.stderr or "Errno" in ran.stderr or "not known" in ran.stderr
-        )
-        assert_whole(path, "upsert", when, acknowledged=ran.returncode == 0)
