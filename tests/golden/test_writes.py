@@ -9,10 +9,11 @@ from typing import Any
 
 import hudi
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import drawstring
-from drawstring.errors import UnsupportedTable
+from drawstring.errors import DrawstringError, UnsupportedTable
 from drawstring.schema.meta_columns import META_COLUMNS, OPERATION, RECORD_KEY
 from drawstring.storage import LocalStorage
 from drawstring.table import Table
@@ -43,7 +44,7 @@ def rows_of(table: Table) -> dict[tuple[str, str], dict[str, Any]]:
     for row in table.snapshot().scan().to_arrow().to_pylist():
         key = row["_hoodie_partition_path"], row[RECORD_KEY]
         assert key not in found
-        found[key] = {name: value for name, value in row.items() if name not in META_COLUMNS}
+        found[key] = {name: value for name, value in row.items() if name not in (*META_COLUMNS, OPERATION)}
     return found
 
 
@@ -156,3 +157,64 @@ def test_column_ids_are_handed_on_and_a_write_that_changes_the_schema_is_refused
     with pytest.raises(UnsupportedTable) as caught:
         table.write(written_rows(table, some).append_column("added", pa.array([1])))
     assert caught.value.condition == "WRITE_SCHEMA_ON_READ"
+
+
+_TIMES = "hoodie.keygen.timebased."
+OTHERS: dict[str, dict[str, str]] = {
+    "v8_cow_time_keygen_unix": {},
+    "v9_mor_time_keygen_epochmillis": {},
+    "v9_cow_custom_keygen": {
+        f"{_TIMES}timestamp.type": "EPOCHMILLISECONDS",
+        f"{_TIMES}output.dateformat": "yyyyMMdd",
+    },
+    "v9_mor_log_only": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
+    "v9_mor_operation_field": {},
+}
+"""Tables whose rows cannot be written back as they are read, and what a write must tell."""
+
+
+def stored_rows(path: Path, table: Table) -> pa.Table:
+    """Two rows with the values that files hold, which paths do not stand for."""
+    bases = sorted(file for file in path.rglob("*.parquet") if ".hoodie" not in file.parts)
+    found = pq.ParquetFile(bases[0]).read() if bases else table.snapshot().scan().to_arrow()
+    return found.select([n for n in found.column_names if n not in (*META_COLUMNS, OPERATION)]).slice(0, 2)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_tables_whose_paths_or_groups_are_made_of_the_rows_are_written(name, tmp_path):
+    path = extract(name, tmp_path)
+    table = drawstring.open_table(path)
+    before, given = rows_of(table), stored_rows(path, table)
+    later = pa.array(
+        [value + 1000 for value in given.column("ts").to_pylist()], given.schema.field("ts").type
+    )
+    given = given.set_column(given.column_names.index("ts"), "ts", later)
+    given = given.set_column(given.column_names.index("s"), "s", pa.array(["changed"] * len(given)))
+    result = drawstring.open_table(path).write(given, options=OTHERS[name])
+    assert (result.operation, result.inserted, result.updated) == ("upsert", 0, len(given))
+    after = rows_of(drawstring.open_table(path))
+    assert after.keys() == before.keys()
+    assert sum(row["s"] == "changed" for row in after.values()) == len(given)
+    changed = {key for key, row in after.items() if row["s"] == "changed"}
+    assert {k: repr(r) for k, r in after.items() if k not in changed} == {
+        k: repr(r) for k, r in before.items() if k not in changed
+    }
+    assert_metadata_table_equals_table(LocalStorage(str(path)))
+
+
+def test_an_empty_table_gets_its_first_rows(tmp_path):
+    path = extract("v9_cow_empty", tmp_path)
+    schema = pa.schema([f for f in drawstring.open_table(path).schema if f.name not in META_COLUMNS])
+    row = {f.name: None for f in schema} | {"id": 1, "p": "a", "ts": 1, "s": "first"}
+    drawstring.open_table(path).write(pa.Table.from_pylist([row], schema=schema))
+    assert [found["s"] for found in rows_of(drawstring.open_table(path)).values()] == ["first"]
+
+
+@pytest.mark.parametrize("name", ["v9_mor_log_only", "v9_cow_custom_keygen"])
+def test_what_only_a_write_can_tell_is_asked_for_by_name(name, tmp_path):
+    path = extract(name, tmp_path)
+    table = drawstring.open_table(path)
+    with pytest.raises(DrawstringError) as caught:
+        table.write(stored_rows(path, table))
+    assert caught.value.condition in ("WRITE_BUCKET_INDEX", "TIME_SETTING_MISSING")
+    assert any(key.split("=")[0] in str(caught.value) for key in OTHERS[name])
