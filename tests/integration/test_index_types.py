@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drawstring.spark.write import rows
+from drawstring.spark.write import few_rows, rows
 from drawstring.write.bucket_index import bucket_of_file_id
 
 pytestmark = pytest.mark.spark
@@ -23,6 +23,7 @@ FIRST = [(str(i), "ab c"[i % 3] if i % 5 else "50%", 5, "first") for i in range(
 @pytest.fixture(params=[True, False], ids=["collected", "many"])
 def limit(request, monkeypatch):
     if not request.param:
+        monkeypatch.setattr(few_rows, "FEW_BYTES", 0)
         monkeypatch.setattr(rows, "COLLECTED_BYTES", -1)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import drawstring
 from drawstring.formats.log_blocks import Header, scan_log_file
+from drawstring.spark.write import few_rows
 from drawstring.spark.write import rows as spark_rows
 from drawstring.spark.write.writer import write_dataframe
 
@@ -30,6 +31,7 @@ NAMES = ("id", "city", "v")
 def road(request, monkeypatch):
     """Rows that are few are collected and located by the driver; here also as if they were many."""
     if request.param == "shuffled":
+        monkeypatch.setattr(few_rows, "FEW_BYTES", 0)
         monkeypatch.setattr(spark_rows, "COLLECTED_BYTES", -1)
     return request.param
 

@@ -292,7 +292,7 @@ def _hashed(keys: pa.Array) -> Iterator[tuple[npt.NDArray[np.int64], _KeyWords]]
     """Yield keys of equal length in chunks: their rows, and their words."""
     offsets, data = _buffers(keys)
     starts, lengths = offsets[:-1], np.diff(offsets)
-    for length in np.unique(lengths).tolist():
+    for length in np.flatnonzero(np.bincount(lengths)).tolist() if len(lengths) else ():
         rows = np.flatnonzero(lengths == length)
         for start in range(0, len(rows), _CHUNK):
             chunk = rows[start : start + _CHUNK]
@@ -300,7 +300,7 @@ def _hashed(keys: pa.Array) -> Iterator[tuple[npt.NDArray[np.int64], _KeyWords]]
 
 
 def _words(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], length: int) -> _KeyWords:
-    matrix = data[starts[:, None] + np.arange(length)]
+    matrix = _texts(data, starts, length)
     whole = length // 4
     words = []
     for number in range(whole):
@@ -310,6 +310,15 @@ def _words(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], length: i
         k *= _M
         words.append(k)
     return _KeyWords(len(starts), length, words, _tail(matrix[:, 4 * whole :]))
+
+
+def _texts(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.uint8]:
+    """Return texts of one length as rows; those that lie side by side, as keys made of numbers do, as they are."""
+    first, end = int(starts[0]), int(starts[-1]) + length
+    side_by_side = end - first == len(starts) * length
+    at = slice(first, end) if side_by_side else (starts[:, None] + np.arange(length)).ravel()
+    found: npt.NDArray[np.uint8] = data[at].reshape(len(starts), length)
+    return found
 
 
 def _tail(matrix: npt.NDArray[np.uint8]) -> Words | None:

@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 from drawstring.formats.parquet_footer import without_bounds
 
 _ROW_GROUP_ROWS = 1 << 20
+_BUFFER_BYTES = 1 << 18
+"""Bytes that are handed over together: pyarrow writes each page in several pieces."""
 
 
 class ParquetWriter:
@@ -25,7 +27,8 @@ class ParquetWriter:
     def __init__(self, sink: Any, schema: pa.Schema, **options: Any) -> None:
         self._tail = _Tail(sink)
         self._schema = schema
-        self._writer = pq.ParquetWriter(self._tail, schema, **options)
+        self._buffered = pa.BufferedOutputStream(pa.PythonFile(self._tail, "w"), _BUFFER_BYTES)
+        self._writer = pq.ParquetWriter(self._buffered, schema, **options)
         self._unbounded: dict[int, list[int]] = {}
         self._groups = 0
 
@@ -38,12 +41,19 @@ class ParquetWriter:
             self._unbounded |= dict.fromkeys(range(self._groups, after), columns)
         self._groups = after
 
+    @property
+    def size(self) -> int:
+        """Bytes written so far, those included that are not handed over yet."""
+        return int(self._buffered.tell())
+
     def close(self, metadata: Mapping[str, str] | None = None) -> None:
         """Write the footer, with `metadata` by key."""
         if metadata:
             self._writer.add_key_value_metadata(dict(metadata))
+        self._buffered.flush()
         self._tail.hold()
         self._writer.close()
+        self._buffered.flush()
         self._tail.release(
             lambda footer: without_bounds(footer, self._unbounded) if self._unbounded else footer
         )

@@ -108,9 +108,12 @@ def _read(storage: Storage, path: str) -> TableConfig | None:
         content = storage.read(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    if not content.strip():
-        return None
-    source = f"{storage.root}/{path}"
+    return _config(content, f"{storage.root}/{path}") if content.strip() else None
+
+
+@lru_cache(maxsize=64)
+def _config(content: bytes, source: str) -> TableConfig:
+    """Type the settings; a commit reads the same ones several times."""
     properties = parse_properties(content, source=source)
     try:
         verify_checksum(properties, source=source)

@@ -127,12 +127,15 @@ class BaseFileWriter:
     @property
     def size(self) -> int:
         """Bytes written so far."""
-        return int(self._sink.tell()) if self.is_open else 0
+        return int(self._writer.size) if self.is_open else 0
 
-    def write(self, table: pa.Table) -> None:
-        """Write rows as row groups; `_hoodie_file_name` is set here."""
+    def write(self, table: pa.Table, dictionary_columns: list[str] | None = None) -> None:
+        """Write rows as row groups; `_hoodie_file_name` is set here.
+
+        The first rows tell which columns get dictionaries, unless the caller knows.
+        """
         if not self.is_open:
-            self._open(repeating_columns(table))
+            self._open(repeating_columns(table) if dictionary_columns is None else dictionary_columns)
         position = table.schema.get_field_index(FILE_NAME)
         named = table.set_column(position, FILE_NAME, constant(self.name, table.num_rows))
         self._writer.write_table(
@@ -166,7 +169,7 @@ class BaseFileWriter:
             self._open([])
         self._writer.close(self._keys.metadata())
         if not self._sink.closed:
-            size = self.size
+            size = int(self._sink.tell())
             self._sink.close()
             return size
         return self._context.storage.stat(self._staged).size
@@ -204,6 +207,7 @@ class PartitionedWriter:
         self._partitions: dict[str, _Partition] = {}
         self._stats: list[WriteStat] = []
         self._projection: Projection | None = None
+        self._dictionary_columns: list[str] | None = None
         self._held_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -253,11 +257,21 @@ class PartitionedWriter:
             partition.files += 1
             partition.writer = BaseFileWriter(self._context, self._task, partition.path, file_id)
         rows = pa.Table.from_batches(partition.held)
-        partition.writer.write(with_meta_columns(rows, partition.path, self._context, self._task))
+        named = with_meta_columns(rows, partition.path, self._context, self._task)
+        partition.writer.write(named, self._repeating_columns(named))
         self._held_bytes -= partition.held_bytes
         partition.held, partition.held_bytes = [], 0
         if partition.writer.size >= self._context.files.max_file_size or self._too_many_open():
             self._finish(partition)
+
+    def _repeating_columns(self, rows: pa.Table) -> list[str]:
+        """Tell once for all files of the task, from the first rows that are enough to tell by."""
+        if self._dictionary_columns is not None:
+            return self._dictionary_columns
+        found = repeating_columns(rows)
+        if rows.num_rows >= _SAMPLE_ROWS:
+            self._dictionary_columns = found
+        return found
 
     def _too_many_open(self) -> bool:
         return sum(p.writer is not None for p in self._partitions.values()) > OPEN_FILES
@@ -331,6 +345,8 @@ def split_by_path(batch: pa.RecordBatch, paths: pa.DictionaryArray) -> Iterable[
     if len(names) == 1:
         yield names[0], batch
         return
+    # Small numbers are sorted by counting them.
+    codes = codes.astype(np.min_scalar_type(len(names)))
     order = np.argsort(codes, kind="stable")
     in_order = batch.take(pa.array(order))
     bounds = np.flatnonzero(np.diff(codes[order])) + 1

@@ -28,6 +28,7 @@ from drawstring.write.executor import Counts
 from drawstring.write.group_writers import write_bucket
 from drawstring.write.index import Located, LookUp
 from drawstring.write.key_generator import (
+    KeyGenerator,
     check_keys,
     check_partition_path,
     generated_keys,
@@ -262,14 +263,20 @@ class ArrowRows:
         assert self._plan is not None
         batches = self._reader if self._reader is not None else self._arranged().to_batches()
         self._reader = None
-        return _append_in_threads(self._keyed_batches(batches, context.requested_time), context)
+        return _append_in_threads(self._with_paths(batches, context.requested_time), self._plan.rule, context)
 
-    def _keyed_batches(self, batches: Iterable[pa.RecordBatch], requested_time: str) -> Iterator[_Keyed]:
+    def _with_paths(
+        self, batches: Iterable[pa.RecordBatch], requested_time: str
+    ) -> Iterator[tuple[pa.RecordBatch, pa.DictionaryArray]]:
+        """Yield the table's own columns with the rows' paths; behind a generated key, where there is no other."""
         assert self._plan is not None
         start = 0
         for batch in batches:
-            yield _Keyed.of(pa.Table.from_batches([batch]), self._plan, requested_time, start=start)
+            own = _own_columns(batch, self._plan)
+            if not self._plan.rule.key_fields:
+                own = {RECORD_KEY: _keys(batch, self._plan, requested_time, start), **own}
             start += batch.num_rows
+            yield pa.record_batch(own), partition_paths(batch, self._plan.rule)
 
     def _arranged(self) -> pa.Table:
         assert self._plan is not None
@@ -320,10 +327,7 @@ class _Keyed:
         whole = batch[0] if batch else pa.RecordBatch.from_pylist([], schema=rows.schema)
         keys, paths = _keys(whole, plan, requested_time, start), partition_paths(whole, plan.rule)
         check_keys(keys, whole, plan.rule.key_fields)
-        names = {name.lower(): name for name in plan.table_schema.names}
-        own = {names[n.lower()]: whole.column(n) for n in whole.schema.names if n.lower() in names}
-        if plan.operation == DELETE:
-            own = {}
+        own = {} if plan.operation == DELETE else _own_columns(whole, plan)
         columns = {RECORD_KEY: keys, PARTITION_PATH: paths, DELETED: _deleted(whole, plan), **own}
         codes = np.asarray(paths.indices).astype(np.int64)
         return cls(pa.table(columns), codes, [check_partition_path(p) for p in paths.dictionary.to_pylist()])
@@ -395,7 +399,9 @@ def _deleted(batch: pa.RecordBatch, plan: WritePlan) -> pa.Array:
     return pc.or_(found, pc.fill_null(marked, False))
 
 
-def _append_in_threads(parts: Iterable[_Keyed], context: WriteContext) -> list[WriteStat]:
+def _append_in_threads(
+    parts: Iterable[tuple[pa.RecordBatch, pa.DictionaryArray]], rule: KeyGenerator, context: WriteContext
+) -> list[WriteStat]:
     """Each partition belongs to one thread's writer; what comes in one batch is written side by side."""
     count = _threads()
     writers = [PartitionedWriter(context, TaskContext(number)) for number in range(count)]
@@ -403,23 +409,29 @@ def _append_in_threads(parts: Iterable[_Keyed], context: WriteContext) -> list[W
 
     def run(number: int, found: list[tuple[str, pa.RecordBatch]]) -> None:
         for path, rows in found:
-            writers[number].write_partition(path, rows)
+            writers[number].write_partition(path, _with_key(rows, rule))
 
     with ThreadPoolExecutor(count) as pool:
-        for keyed in parts:
+        for batch, paths in parts:
             shares: list[list[tuple[str, pa.RecordBatch]]] = [[] for _ in range(count)]
-            for path, rows in _by_path(keyed):
+            for path, rows in split_by_path(batch, paths):
                 shares[home.setdefault(path, len(home) % count)].append((path, rows))
             list(pool.map(run, range(count), shares))
         return [stat for stats in pool.map(lambda writer: writer.close(), writers) for stat in stats]
 
 
-def _by_path(keyed: _Keyed) -> Iterator[tuple[str, pa.RecordBatch]]:
-    table = keyed.table.drop_columns([PARTITION_PATH, DELETED]).combine_chunks()
-    paths = keyed.table.column(PARTITION_PATH).combine_chunks()
-    encoded = paths if isinstance(paths, pa.DictionaryArray) else paths.dictionary_encode()
-    for batch in table.to_batches():
-        yield from split_by_path(batch, encoded)
+def _with_key(rows: pa.RecordBatch, rule: KeyGenerator) -> pa.RecordBatch:
+    """Put the record key in front, unless it was generated. To make texts of some rows is cheaper than to move them."""
+    if not rule.key_fields:
+        return rows
+    keys = record_keys(rows, rule)
+    check_keys(keys, rows, rule.key_fields)
+    return pa.RecordBatch.from_arrays([keys, *rows.columns], names=[RECORD_KEY, *rows.schema.names])
+
+
+def _own_columns(batch: pa.RecordBatch, plan: WritePlan) -> dict[str, pa.Array]:
+    names = {name.lower(): name for name in plan.table_schema.names}
+    return {names[n.lower()]: batch.column(n) for n in batch.schema.names if n.lower() in names}
 
 
 def _slices_by_path(slices: Sequence[FileSlice]) -> dict[str, list[FileSlice]]:

@@ -1,6 +1,6 @@
 """The executor for DataFrames: Spark evaluates the rows once, brings them together, and runs the tasks.
 
-Rows that are few are collected once their partitions are known, and located by this process: that saves every
+Rows that are few are collected at once, or when they were counted, and located by this process: that saves every
 shuffle, and on a small update most of the time.
 """
 
@@ -22,6 +22,7 @@ from drawstring.model.read_task import ReadTask
 from drawstring.schema.meta_columns import IS_DELETED, PARTITION_PATH, RECORD_KEY
 from drawstring.spark.types import arrow_schema
 from drawstring.spark.write import jobs, key_lookup
+from drawstring.spark.write.few_rows import as_dataframe, collect_few, starts_at_once
 from drawstring.spark.write.keys import column, data_type, key_column, path_column
 from drawstring.write.assignment import Assignment, Layout
 from drawstring.write.base_files import TaskContext, WriteContext
@@ -30,7 +31,7 @@ from drawstring.write.compaction import compact_slices
 from drawstring.write.executor import Counts
 from drawstring.write.in_process import ArrowRows
 from drawstring.write.index import LookUp
-from drawstring.write.key_generator import is_derivable
+from drawstring.write.key_generator import check_keys, is_derivable
 from drawstring.write.merge_group import DELETED, POSITION, MergeRules
 from drawstring.write.plan import WritePlan
 
@@ -49,7 +50,9 @@ class SparkRows:
         self._keyed: DataFrame | None = None
         self._known: DataFrame | None = None
         self._located: DataFrame | None = None
+        self._is_kept = False
         self._few: ArrowRows | None = None
+        self._table: pa.Table | None = None
         self._counts: jobs.InputSize | None = None
         self._streamed = False
 
@@ -63,19 +66,49 @@ class SparkRows:
         return not self._streamed
 
     def prepare(self, plan: WritePlan, requested_time: str) -> None:
-        """Give the rows their keys and paths, and keep them: what later steps decide holds for the same rows."""
+        """Give the rows their keys and paths; once they are counted the same rows are kept for later steps."""
         if self._plan is not None and plan.rule != self._plan.rule:
             # Another table came in place of the one that the keys were made for.
             self.close()
         self._plan = plan
         if plan.goes_by_group and self._keyed is None:
-            self._keyed = self._with_keys(requested_time).persist(StorageLevel.MEMORY_AND_DISK)
+            self._keyed = self._with_keys(requested_time)
 
     def count_rows(self) -> Mapping[str, int]:
         """Count rows by partition path."""
         if self._counts is None:
-            self._counts = jobs.measure_input(self._prepared, self._planned.rule.key_fields)
+            self._counts = self._collected_at_once() or self._measured()
         return self._counts.rows_by_partition
+
+    def _collected_at_once(self) -> jobs.InputSize | None:
+        """Collect the rows if they are few, and count them here; None where they are many."""
+        if not starts_at_once(self._prepared):
+            self._keep()
+        found = collect_few(self._prepared)
+        if found is None:
+            return None
+        check_keys(
+            found.column(RECORD_KEY).combine_chunks(),
+            found.drop_columns([DELETED, POSITION]),
+            self._planned.rule.key_fields,
+        )
+        self._few, self._table = ArrowRows.of_keyed(found), found
+        return jobs.InputSize(self._few.count_rows(), found.nbytes)
+
+    def _measured(self) -> jobs.InputSize:
+        self._keep()
+        return jobs.measure_input(self._prepared, self._planned.rule.key_fields)
+
+    def _keep(self) -> None:
+        """Evaluate the rows once: what later steps decide holds for the same rows."""
+        if not self._is_kept:
+            self._keyed, self._is_kept = self._prepared.persist(StorageLevel.MEMORY_AND_DISK), True
+
+    def _leave_to_spark(self) -> None:
+        """Let Spark locate rows that were collected: these rows, as another evaluation might yield others."""
+        if self._table is not None and not self._is_kept:
+            self._keyed, self._is_kept = as_dataframe(self._prepared, self._table), True
+        self._few, self._table = None, None
 
     def locate(self, lookup: LookUp) -> Counts:
         """Find the file groups that hold keys of the rows."""
@@ -83,6 +116,7 @@ class SparkRows:
         self._release_known()
         if self._are_few(sum(found.size for found in lookup.searched)):
             return self._collected().locate(lookup)
+        self._leave_to_spark()
         if not lookup.searched:
             self._located = key_lookup.locate(self._prepared, None)
             return Counts({}, self._counts.rows_by_partition)
@@ -104,6 +138,7 @@ class SparkRows:
         self._release_known()
         if self._are_few(0):
             return self._collected().count_buckets(rule)
+        self._leave_to_spark()
         self._located = key_lookup.locate(self._prepared, None)
         return jobs.count_buckets(self._prepared, rule)
 
@@ -160,9 +195,10 @@ class SparkRows:
     def close(self) -> None:
         """Let go of the rows that were kept."""
         self._release_known()
-        if self._keyed is not None:
+        if self._keyed is not None and self._is_kept:
             self._keyed.unpersist()
-        self._keyed, self._few, self._counts = None, None, None
+        self._keyed, self._few, self._table, self._counts = None, None, None, None
+        self._is_kept = False
 
     def _release_known(self) -> None:
         if self._known is not None:
