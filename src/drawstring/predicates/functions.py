@@ -22,8 +22,8 @@ Function = Callable[[Call, ColumnFacts], ColumnFacts | None]
 
 _ZONES = dt.timedelta(hours=16)
 """More than any zone is away from UTC: what depends on the session's zone is widened by it."""
-_WHOLE = re.compile(r"[+-]?\d{1,18}")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TEXT = pa.string()
 _MIDNIGHT = dt.time()
 _UTC = dt.timezone.utc

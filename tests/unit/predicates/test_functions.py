@@ -48,6 +48,7 @@ CASES = [
     (cast(pa.string()), "<", "2024-03", between(pa.date32(), DAY, DAY), {True}),
     (cast(pa.int32()), "=", 7, between(pa.string(), "007", "007"), {True}),
     (cast(pa.int32()), "=", 7, between(pa.string(), "7.5", "7.5"), ANYTHING),
+    (cast(pa.int32()), "=", 7, between(pa.string(), "\u0667", "\u0667"), ANYTHING),
     (cast(pa.date32()), "=", DAY, between(pa.string(), "2024-02-29", "2024-02-29"), {True}),
     (cast(pa.date32()), "=", DAY, between(pa.string(), "2024-2-29", "2024-2-29"), ANYTHING),
     (
