@@ -180,15 +180,18 @@ def listed(path: Path, shape: Shape) -> Path:
     return path
 
 
-def many_commits(path: Path, *, commits: int, files: int) -> Path:
-    """Make a table of many commits, each of new file groups; the files are named, and empty, for nothing reads them."""
+def many_commits(path: Path, *, commits: int, files: int, last: int | None = None) -> Path:
+    """Make a table of many commits, each of new file groups; the files are named, and empty, for nothing reads them.
+
+    The last ten commits have `last` files each, where that is given.
+    """
     writer = _Writer(path, path.name)
     writer.properties()
     schema = avro_schema(rows_of(Shape(1, 1, 7)).schema)
     folder = writer.partition("p=0")
     for number in range(commits):
         instant = str(int(FIRST) + number * 10_000)
-        for file in range(files):
+        for file in range(last or files if commits - number <= 10 else files):
             file_id = f"{number:08x}-0000-4000-8000-{file:012x}-0"
             name = f"{file_id}_0-1-{file}_{instant}.parquet"
             (folder / name).touch()

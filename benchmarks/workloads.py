@@ -21,6 +21,7 @@ from benchmarks.measure import Figure, consume, median_seconds, ratio, seconds
 from benchmarks.pushdowns import pushdowns
 from benchmarks.tables import Shape
 from drawstring.planning.streams.offsets import StreamOffset
+from drawstring.schema.meta_columns import META_COLUMNS
 
 
 @dataclass
@@ -216,28 +217,61 @@ def streams(bench: Bench) -> Iterator[Figure]:
     def one_commit() -> None:
         assert len(stream.batch(before, stream.next_offset(before)).scan().plan().tasks) == files
 
-    small = bench.table("commits10", lambda path: tables.many_commits(path, commits=10, files=files))
+    few = tables.many_commits
+    small = bench.table("commits1000few", lambda path: few(path, commits=commits, files=1, last=files))
     other = drawstring.open_table(small).stream()
-    end = other.newest_offset()
-    begin = StreamOffset(str(int(end.time) - 10_000))
 
     def one_commit_of_few() -> None:
-        assert len(other.batch(begin, other.next_offset(begin)).scan().plan().tasks) == files
+        assert len(other.batch(before, other.next_offset(before)).scan().plan().tasks) == files
 
-    empty = median_seconds(lambda: stream.next_offset(newest), warm_up=2)
+    empty = median_seconds(lambda: stream.next_offset(newest), warm_up=2, times=9)
     yield Figure("streams", f"{what}, empty trigger", empty * 1000, "ms", 50)
-    behind = median_seconds(lambda: stream.backlog(newest), warm_up=2)
+    behind = median_seconds(lambda: stream.backlog(newest), warm_up=2, times=9)
     yield Figure("streams", f"{what}, backlog of none", behind * 1000, "ms", 50)
-    planned = median_seconds(one_commit, warm_up=2)
-    few = median_seconds(one_commit_of_few, warm_up=2)
-    yield Figure(
+    yield ratio(
         "streams",
-        f"{what}, a batch of one commit of {files} files",
-        planned * 1000,
-        "ms",
-        None,
-        detail=f"{few * 1000:.0f} ms where the table has 10 commits",
+        f"{what}, a batch of one commit of {files} files, against 2,000 files in as many instants",
+        one_commit,
+        one_commit_of_few,
+        limit=1.1,
+        times=15,
     )
+
+
+def changes(bench: Bench) -> Iterator[Figure]:
+    """The changes of an upsert of a tenth of the rows, against reading what it touched, as it was and as it is."""
+    rows = bench.rows(2_000_000)
+    for kind in ("COPY_ON_WRITE", "MERGE_ON_READ"):
+        path = bench.table(f"changes-{kind.lower()}", lambda path, kind=kind: _updated(path, kind, rows))  # type: ignore[misc]
+        table = drawstring.open_table(path)
+        write = table.timeline.completed_writes[0]
+        begin, first = write.completion_time, write.requested_time
+        found = table.changes(begin).to_arrow(["_rowkind"])
+        assert found.num_rows == 2 * (rows // 10), found.num_rows
+
+        def told(table: drawstring.Table = table, begin: str | None = begin) -> int:
+            return int(table.changes(begin).to_arrow().num_rows)
+
+        def scanned(table: drawstring.Table = table, first: str = first) -> None:
+            for instant in (first, None):
+                table.snapshot(instant).scan().to_arrow()
+
+        what = f"{rows / 1e6:g} M rows, {kind.lower().replace('_', '-')}, a tenth updated, against two scans"
+        yield ratio("changes", what, told, scanned, limit=2.0)
+
+
+def _updated(path: Path, kind: str, rows: int) -> Path:
+    data = tables.rows_of(Shape(1, rows, 10)).drop_columns(list(META_COLUMNS))
+    options = {
+        "hoodie.table.name": "changes",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.table.type": kind,
+    }
+    shutil.rmtree(path)
+    table = drawstring.create_table(str(path), data.schema, options=options)
+    table.write(data, operation="bulk_insert", options=options)
+    table.write(data.take(pa.array(range(3, rows, 10))), operation="upsert", options=options)
+    return path
 
 
 WORKLOADS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
@@ -250,4 +284,5 @@ WORKLOADS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "pushdowns": pushdowns,
     "avro": avro,
     "streams": streams,
+    "changes": changes,
 }

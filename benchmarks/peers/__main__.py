@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.peers import writes
+from benchmarks.peers import streams, writes
 from benchmarks.peers.engines import ENGINES, QUESTIONS
 from benchmarks.peers.write_steps import KINDS
 
@@ -35,9 +35,14 @@ def main() -> int:
     parser.add_argument("--engines", nargs="*", default=[*HUDI_ENGINES, "iceberg", "delta", "paimon"])
     parser.add_argument("--writes", action="store_true", help="measure writes instead of reads")
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), help="… to which kinds of tables")
+    parser.add_argument("--streams", action="store_true", help="measure a backlog read as a stream instead")
+    parser.add_argument("--commits", type=int, default=streams.COMMITS, help="… of so many commits")
     parser.add_argument("--turns", type=int, default=3, help="processes per engine and question")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
+    if arguments.streams:
+        print(streams.report(arguments.folder, arguments.commits))
+        return 0
     if arguments.writes:
         for kind in arguments.kinds:
             chosen = [name for name in KINDS[kind] if name in (*arguments.engines, "parquet")]

@@ -48,6 +48,8 @@ def changed_rows(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]
     A row has changed when another commit wrote it, or another record of the same; which file it is in now says nothing.
     A row may also come back as an older commit wrote it, where a later record keeps a delete from counting.
     """
+    old, new = _unsettled(before, after)
+    before, after = before.filter(pa.array(old)), after.filter(pa.array(new))
     here = _positions(after, before)
     added = ~_same_version(after, before, here)
     there = _positions(before, after)
@@ -57,6 +59,48 @@ def changed_rows(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]
         with_kind(before.filter(pa.array(taken)), _kinds(_are(added, there[taken]), BEFORE, DELETE)),
         with_kind(after.filter(pa.array(added)), _kinds(_are(taken, here[added]), AFTER, INSERT)),
     )
+
+
+def _unsettled(before: pa.Table, after: pa.Table) -> tuple[Mask, Mask]:
+    """The rows of both sides that have to be compared by key: most were carried over, and lie in the same order.
+
+    1. Rows of commits that the older side does not know are new; the rows of their keys are not carried over.
+    2. Of the others, those that are the same versions from the first on, and from the last back, are no changes.
+    """
+    known = pc.is_in(after.column(COMMIT_TIME), value_set=pc.unique(before.column(COMMIT_TIME)))
+    fresh = after.column(RECORD_KEY).filter(pc.invert(known)).combine_chunks()
+    kept = pc.invert(pc.is_in(before.column(RECORD_KEY), value_set=fresh))
+    first, last = _carried_over(before.select(COMPARED).filter(kept), after.select(COMPARED).filter(known))
+    return _middle(kept, first, last), _middle(known, first, last)
+
+
+def _carried_over(before: pa.Table, after: pa.Table) -> tuple[int, int]:
+    """How many rows are equal from the first on, and how many of the others from the last back."""
+    count = min(before.num_rows, after.num_rows)
+    first = _equal_rows(before.slice(0, count), after.slice(0, count))
+    changed = np.flatnonzero(~first)
+    if not len(changed):
+        return count, 0
+    last = _equal_rows(before.slice(before.num_rows - count), after.slice(after.num_rows - count))
+    back = count - 1 - int(np.flatnonzero(~last)[-1]) if not last.all() else count
+    return int(changed[0]), min(back, count - int(changed[0]))
+
+
+def _equal_rows(rows: pa.Table, others: pa.Table) -> Mask:
+    equal: Mask = np.ones(rows.num_rows, dtype=bool)
+    for name in rows.column_names:
+        same = pc.equal(rows.column(name), others.column(name)).fill_null(False)
+        equal &= np.asarray(same, dtype=bool)
+    return equal
+
+
+def _middle(chosen: pa.ChunkedArray, first: int, last: int) -> Mask:
+    """All rows but the first and last of those that are chosen."""
+    found = np.ones(len(chosen), dtype=bool)
+    places = np.flatnonzero(np.asarray(chosen, dtype=bool))
+    found[places[:first]] = False
+    found[places[len(places) - last :]] = False
+    return found
 
 
 def _are(mask: Mask, positions: Positions) -> Mask:
