@@ -9,8 +9,10 @@ import scala.collection.JavaConverters._
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory}
 import org.apache.spark.sql.connector.read.streaming._
+import org.apache.spark.sql.types.StructType
 
 /** Where a query stands, as the planner wrote it and as checkpoints keep it. */
 case class HoodieOffset(override val json: String) extends Offset
@@ -19,7 +21,7 @@ case class HoodieOffset(override val json: String) extends Offset
   *
   * The planner decides what each batch takes; the bridge keeps the time, and reads slices as batch scans do.
   */
-class HoodieMicroBatchStream(scan: HoodieScan, checkpoint: String)
+class HoodieMicroBatchStream(val scan: HoodieScan, checkpoint: String)
     extends MicroBatchStream
     with SupportsTriggerAvailableNow
     with ReportsSourceMetrics {
@@ -59,12 +61,18 @@ class HoodieMicroBatchStream(scan: HoodieScan, checkpoint: String)
     }
   }
 
-  override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
-    planned = stream.plan(start.json(), end.json(), scan.filters.map(_.wire))
-    SplitPacking.pack(planned.tasks, SplitPacking.slots(scan.spark)).toArray
-  }
+  override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = planFor(scan, start, end)
 
   override def createReaderFactory(): PartitionReaderFactory = scan.readerFactory(planned)
+
+  /** The same stream for a query that needs some columns only, of rows that the predicates do not rule out. */
+  def narrowed(columns: StructType, predicates: Seq[Predicate]): NarrowedStream =
+    new NarrowedStream(this, scan.narrowed(this, columns, predicates))
+
+  private[bridge] def planFor(narrow: HoodieScan, start: Offset, end: Offset): Array[InputPartition] = {
+    planned = stream.plan(start.json(), end.json(), narrow.filters.map(_.wire))
+    SplitPacking.pack(planned.tasks, SplitPacking.slots(scan.spark)).toArray
+  }
 
   override def metrics(consumed: Optional[Offset]): util.Map[String, String] =
     if (consumed.isPresent) stream.backlog(consumed.get().json()).asJava else util.Collections.emptyMap()
@@ -72,6 +80,38 @@ class HoodieMicroBatchStream(scan: HoodieScan, checkpoint: String)
   override def commit(end: Offset): Unit = ()
 
   override def stop(): Unit = stream.close()
+
+  override def equals(other: Any): Boolean = other match {
+    case narrow: NarrowedStream => narrow.whole eq this
+    case _ => super.equals(other)
+  }
+
+  override def hashCode(): Int = System.identityHashCode(this)
+}
+
+/** A stream in one batch, less wide; equal to the whole one, because by that Spark finds the figures of a source. */
+class NarrowedStream(val whole: HoodieMicroBatchStream, val scan: HoodieScan) extends MicroBatchStream {
+  override def initialOffset(): Offset = whole.initialOffset()
+
+  override def deserializeOffset(json: String): Offset = whole.deserializeOffset(json)
+
+  override def latestOffset(): Offset = whole.latestOffset()
+
+  override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = whole.planFor(scan, start, end)
+
+  override def createReaderFactory(): PartitionReaderFactory = scan.readerFactory(whole.plan)
+
+  override def commit(end: Offset): Unit = whole.commit(end)
+
+  override def stop(): Unit = whole.stop()
+
+  override def equals(other: Any): Boolean = other match {
+    case narrow: NarrowedStream => narrow.whole eq whole
+    case stream: HoodieMicroBatchStream => stream eq whole
+    case _ => false
+  }
+
+  override def hashCode(): Int = whole.hashCode()
 }
 
 /** A small file that is written once, in the form of Spark's metadata logs: a version, then one line. */

@@ -69,6 +69,15 @@ class HoodieScan(
     begun
   }
 
+  /** This scan of a stream with fewer columns; predicates only help to skip, for the query applies them to the rows. */
+  def narrowed(of: HoodieMicroBatchStream, columns: StructType, predicates: Seq[Predicate]): HoodieScan = {
+    val usable = if (table.pushes("filters")) predicates else Nil
+    val pushed = usable.flatMap(predicate => Predicates.toWire(predicate).map(PushedFilter(predicate, _, "data")))
+    val narrow = new HoodieScan(spark, table, columns, pushed.toVector, ScanRequest(filters = pushed.map(_.wire)), None)
+    narrow.stream = Some(of)
+    narrow
+  }
+
   /** What statistics and metrics are about: a stream reads batches, never the snapshot that it was resolved with. */
   def shown: ScanPlan = stream.fold(plan)(_.plan)
 

@@ -17,5 +17,6 @@ class HoodieSparkSessionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectPostHocResolutionRule(session => HoodiePurge(session))
     extensions.injectTableFunction(HoodieTableChanges.description)
     extensions.injectPostHocResolutionRule(_ => HoodiePathFunctions)
+    extensions.injectPreCBORule(_ => HoodieStreamPushDown)
   }
 }
