@@ -26,7 +26,7 @@ def options(table_type: str, version: int) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("version", [9, 8, 6])
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_query_goes_on_with_the_other_engine(table_type: str, version: int, tmp_path: Path) -> None:
     table, target, how = tmp_path / "table", tmp_path / "stream", options(table_type, version)
