@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from drawstring.storage import local_swap
+from drawstring.storage import local_create, local_swap
 from drawstring.storage.base import FileInfo, inside, outside
 
 
@@ -110,13 +110,8 @@ class LocalStorage:
     def create_if_absent(self, path: str, content: bytes, *, durable: bool = True) -> bool:
         """Create a file atomically with its content; False, and nothing written, when it exists."""
         local = self._writable(path)
-        temporary = self._write_beside(local, content, durable=durable)
-        try:
-            os.link(temporary, local)
-        except FileExistsError:
+        if not local_create.create(local, content, durable=durable):
             return False
-        finally:
-            os.unlink(temporary)
         _drop_checksum(local)
         if durable:
             _sync_directory(os.path.dirname(local))
@@ -128,7 +123,7 @@ class LocalStorage:
         if expected is not None:
             done = local_swap.swap(local, expected, content)
         else:
-            done = content is not None and local_swap.create(local, content)
+            done = content is not None and local_create.create(local, content)
         if done:
             _drop_checksum(local)
         return done

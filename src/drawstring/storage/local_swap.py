@@ -1,6 +1,6 @@
-"""Compare-and-swap of one small local file, for locks.
+"""Compare-and-swap of one small local file, for locks and for what others may have made again.
 
-Creating is a hard link, which fails where the name is taken. Replacing and deleting compare first, and hold the
+Replacing and deleting compare first, and hold the
 kernel's lock of the directory (`flock`) meanwhile: the kernel drops it when its process dies, so that nobody who is
 killed half-way is in the way of the next. Nothing is synced to disk: after a power cut no process holds a lock.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -20,18 +19,6 @@ except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
 _GUARD_SECONDS = 10.0
-_NO_UNNAMED_FILES = frozenset(
-    {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.EXDEV, errno.EPERM}
-)
-
-
-def create(path: str, content: bytes) -> bool:
-    """Create a file with its content in one step; False when there is one."""
-    try:
-        return _link_unnamed(path, content) if hasattr(os, "O_TMPFILE") else _link_named(path, content)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        return _link_named(path, content)
 
 
 def swap(path: str, expected: bytes, content: bytes | None) -> bool:
@@ -57,42 +44,6 @@ def swap(path: str, expected: bytes, content: bytes | None) -> bool:
             file.write(content)
         os.replace(beside, path)
         return True
-
-
-def _link_unnamed(path: str, content: bytes) -> bool:
-    """Create by a file that has no name until it is whole: a process killed in between leaves nothing."""
-    try:
-        descriptor = os.open(os.path.dirname(path), os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        if error.errno in _NO_UNNAMED_FILES and os.path.isdir(os.path.dirname(path)):
-            return _link_named(path, content)
-        raise
-    try:
-        os.write(descriptor, content)
-        # With a directory descriptor Python calls linkat, which alone follows the link in /proc.
-        os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno in _NO_UNNAMED_FILES:
-            return _link_named(path, content)
-        raise
-    finally:
-        os.close(descriptor)
-    return True
-
-
-def _link_named(path: str, content: bytes) -> bool:
-    beside = f"{os.path.dirname(path)}/.{uuid.uuid4().hex}.tmp"
-    with open(beside, "xb", buffering=0) as file:
-        file.write(content)
-    try:
-        os.link(beside, path)
-    except FileExistsError:
-        return False
-    finally:
-        os.unlink(beside)
-    return True
 
 
 def _read(path: str) -> bytes | None:

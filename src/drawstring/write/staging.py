@@ -104,12 +104,17 @@ def sweep(storage: Storage, folders: Iterable[str], pending: Iterable[Instant]) 
                 storage.delete(f"{TEMP}/{name}", recursive=True)
 
 
+def is_unpublished(name: str) -> bool:
+    """Whether this is a file that its writer was killed over, or is at work on, before it got its name."""
+    return _UNPUBLISHED.match(name) is not None
+
+
 def sweep_unpublished(storage: Storage, directories: Iterable[str]) -> None:
     """Delete files that writers were killed over before they got their names; young ones may be about to get them."""
     for directory in directories:
         with suppress(OSError):
             for name in storage.list_names(directory):
-                if _UNPUBLISHED.match(name):
+                if is_unpublished(name):
                     _drop_old(storage, f"{directory}/{name}")
 
 

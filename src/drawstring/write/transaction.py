@@ -436,8 +436,7 @@ def _settled_state(
     state = upkeep.prepared(state, number, metadata_table, clock=clock)
     staging.sweep(storage, folders, state.timeline.pending)
     sweep_overwrites(storage, folders)
-    staging.sweep_unpublished(
-        storage, (slots.DIRECTORY, heartbeat.DIRECTORY, state.config.timeline_directory)
-    )
+    own = (slots.DIRECTORY, heartbeat.DIRECTORY, state.config.timeline_directory)
+    staging.sweep_unpublished(storage, (*own, *keeping.directories(state.config)))
     heartbeat.sweep(storage, beats, state.timeline.pending, options, clock=clock)
     return state

@@ -72,6 +72,12 @@ def is_kept(config: TableConfig) -> bool:
     return bool(kept_partitions(config))
 
 
+def directories(config: TableConfig) -> tuple[str, ...]:
+    """Return where files of the metadata table are made."""
+    partitions = kept_partitions(config)
+    return (f"{FOLDER}/.hoodie/timeline", *(f"{FOLDER}/{name}" for name in partitions)) if partitions else ()
+
+
 def steps_for_commit(
     now: TableState,
     requested_time: str,

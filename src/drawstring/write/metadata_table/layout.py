@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from drawstring.errors import UnsupportedTable
 from drawstring.storage.base import Storage
 from drawstring.view.metadata_table import FOLDER
+from drawstring.write.staging import is_unpublished
 
 FILES = "files"
 COLUMN_STATS = "column_stats"
@@ -75,6 +76,7 @@ def group_count(storage: Storage, name: str) -> int:
             entry.is_directory
             or entry.name.startswith(".hoodie_partition_metadata")
             or entry.name.endswith(".crc")
+            or is_unpublished(entry.name)
         ):
             continue
         match = _FILE_ID.match(entry.name)

@@ -191,3 +191,11 @@ def test_cleaned_files_leave_the_metadata_table(tmp_path):
     cleaned = clean(storage, ServiceOptions.of({"hoodie.clean.commits.retained": 2}))
     assert cleaned.files
     assert_metadata_table_equals_table(storage, expect=ALL)
+
+
+def test_a_file_that_a_killed_writer_left_without_a_name_is_no_file_group(tmp_path):
+    storage = with_metadata_table(tmp_path / "t")
+    for name in ("files", "column_stats"):
+        (tmp_path / "t" / FOLDER / name / f".{'0' * 32}.tmp").touch()
+    write(storage, NEXT)
+    assert_metadata_table_equals_table(storage)
