@@ -32,6 +32,7 @@ def interval_ms(processes: int) -> int:
     return 200 if processes <= 16 else 3000
 
 
+TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
 CITIES = ("oslo", "rome", "kiel", "bern")
 
 
@@ -82,11 +83,18 @@ def strike(children: dict[int, int], again, chance: random.Random, strikes: int,
 
 
 def run(
-    tmp_path: Path, *, processes: int, commits: int, contended: bool, strikes: int, indexed: bool = False
+    tmp_path: Path,
+    *,
+    processes: int,
+    commits: int,
+    contended: bool,
+    strikes: int,
+    indexed: bool = False,
+    table_type: str = "COPY_ON_WRITE",
 ) -> None:
     path, logs, beat = tmp_path / "table", tmp_path / "logs", interval_ms(processes)
     logs.mkdir()
-    storage = new_table(path, [("begin", "begin", 1, "begin")])
+    storage = new_table(path, [("begin", "begin", 1, "begin")], options={"hoodie.table.type": table_type})
     if indexed:
         HandTable(storage, SCHEMA).initialise("record_index")
 
@@ -99,8 +107,7 @@ def run(
     assert set(codes.values()) == {0}, codes
     write(LocalStorage(str(path)), [("end", "end", 1, "end")])
     check(path, logs, processes)
-    if indexed:
-        assert_metadata_table_equals_table(LocalStorage(str(path)))
+    assert_metadata_table_equals_table(LocalStorage(str(path)))
 
 
 def check(path: Path, logs: Path, processes: int) -> None:
@@ -121,6 +128,7 @@ def check(path: Path, logs: Path, processes: int) -> None:
     conflicts = Counter(line for found in lines.values() for line in found if line.startswith("conflict"))
     assert not conflicts, conflicts
     assert all(found for found in lines.values()), "everybody makes progress"
+    print({number: len(found) for number, found in lines.items()}, "commits of each writer")
 
 
 @pytest.mark.parametrize("contended", [False, True], ids=["disjoint", "contended"])
@@ -128,8 +136,9 @@ def test_sixteen_processes_lose_nothing_and_double_nothing(tmp_path, contended):
     run(tmp_path, processes=16, commits=3, contended=contended, strikes=6)
 
 
-def test_sixteen_processes_keep_the_metadata_table(tmp_path):
-    run(tmp_path, processes=16, commits=2, contended=True, strikes=6, indexed=True)
+@pytest.mark.parametrize("table_type", TYPES)
+def test_sixteen_processes_keep_the_metadata_table(tmp_path, table_type):
+    run(tmp_path, processes=16, commits=2, contended=True, strikes=6, indexed=True, table_type=table_type)
 
 
 PROCESSES = int(os.environ.get("WRITER_PROCESSES", 64))
@@ -138,7 +147,15 @@ STRIKES = int(os.environ.get("WRITER_STRIKES", 500))
 
 
 @pytest.mark.torture
+@pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.parametrize("contended", [False, True], ids=["disjoint", "contended"])
-def test_sixty_four_processes_and_ten_thousand_commits(tmp_path, contended):
-    each = -(-COMMITS // PROCESSES)
-    run(tmp_path, processes=PROCESSES, commits=each, contended=contended, strikes=STRIKES)
+def test_sixty_four_processes_and_ten_thousand_commits(tmp_path, contended, table_type):
+    commits = -(-COMMITS // PROCESSES)
+    run(
+        tmp_path,
+        processes=PROCESSES,
+        commits=commits,
+        contended=contended,
+        strikes=STRIKES,
+        table_type=table_type,
+    )

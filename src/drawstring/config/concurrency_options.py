@@ -170,7 +170,8 @@ def _mode(*layers: Mapping[str, Any] | None) -> str:
         raise not_supported(
             MODE.key,
             mode,
-            "it needs merge-on-read tables with a bucket index, which drawstring does not write",
+            "it promises that writes of the same bucket never conflict, and drawstring writes them one after the other "
+            "(a conflict is tried again, and only validation takes the lock)",
             allowed=MODE.allowed,
         )
     return mode
