@@ -45,6 +45,8 @@ GOLDEN = (
     "v2_mor_types",
     "v9_cow_two_level",
     "v9_mor_typed_partition_date",
+    "v9_mor_on_read",
+    "v9_mor_on_read_nested",
 )
 SEEDS = range(4)
 MANY_SEEDS = range(100, 160)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,6 +51,13 @@ class ColumnMapping:
     name: str
     source: str | None
     children: tuple[ColumnMapping, ...] = ()
+
+
+def _is_kept(columns: tuple[ColumnMapping, ...], path: tuple[str, ...]) -> bool:
+    found = next((column for column in columns if column.name == path[0]), None)
+    if found is None or found.source != path[0]:
+        return False
+    return len(path) == 1 or _is_kept(found.children, path[1:])
 
 
 @dataclass(frozen=True)
@@ -134,6 +141,10 @@ class ReadTask:
         """The column mapping of a file, or of one log block by the instant that wrote it; None for none."""
         found = self.mappings.get(f"{path}@{instant}") if instant else None
         return self.mappings.get(path) if found is None else found
+
+    def keeps_names(self, paths: Iterable[tuple[str, ...]]) -> bool:
+        """Whether columns, by their paths, are called in all files of the slice what they are called now."""
+        return all(_is_kept(mapping, path) for mapping in self.mappings.values() for path in paths)
 
     @property
     def needs_merge(self) -> bool:

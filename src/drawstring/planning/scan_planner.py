@@ -133,9 +133,11 @@ class ScanPlanner:
 
     def _pruned(self, tasks: Sequence[ReadTask], predicate: Predicate | None) -> Sequence[str | None]:
         state = self.source.state
-        if predicate is None or not state.data_skipping or any(task.mappings for task in tasks):
-            # With schema-on-read, statistics go by names that columns had when the files were written.
+        if predicate is None or not state.data_skipping:
             return (None,) * len(tasks)
+        # With schema-on-read, statistics go by names that columns had when the files were written.
+        asked = [column.path for column in columns_of(predicate)]
+        known = [task for task in tasks if not task.mappings or task.keeps_names(asked)]
         skipping = FileSkipping(
             storage=state.storage,
             schema=self.source.schema,
@@ -144,7 +146,9 @@ class ScanPlanner:
             reads_newest=self.source.reads_newest,
             logs_have_own_files=self._logs_have_own_files,
         )
-        return skipping.prune([task.slice for task in tasks], predicate).reasons
+        reasons = iter(skipping.prune([task.slice for task in known], predicate).reasons)
+        chosen = set(map(id, known))
+        return [next(reasons) if id(task) in chosen else None for task in tasks]
 
     def _by_rows_needed(self, tasks: Sequence[ReadTask], notes: list[str]) -> Sequence[str | None]:
         needed = self.request.rows_needed

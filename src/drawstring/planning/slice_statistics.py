@@ -71,7 +71,7 @@ class _Lookup:
         return SliceFacts(task, rows, self._statistics(task, footer))
 
     def _statistics(self, task: ReadTask, footer: FileStatistics | None) -> FileStatistics | None:
-        if task.mappings:
+        if task.mappings and not task.keeps_names(tuple(name.split(".")) for name in self.columns):
             # With schema-on-read, statistics go by names that columns had when the file was written.
             return None
         base = _merged(self._indexed_base(task), footer)

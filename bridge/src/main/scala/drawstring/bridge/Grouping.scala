@@ -2,7 +2,7 @@ package drawstring.bridge
 
 import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.connector.expressions.{Expression, Expressions}
+import org.apache.spark.sql.connector.expressions.{Expression, Expressions, SortDirection, SortOrder}
 import org.apache.spark.sql.types.{IntegerType, StructType}
 
 /** By what file groups keep rows together: values of columns, or Hudi's hash of one column modulo `buckets`. */
@@ -26,10 +26,16 @@ object Grouping {
 /** What a scan tells Spark of it. */
 case class ScanGrouping(grouping: Grouping, places: Seq[Int], fields: StructType) {
 
-  def expressions: Array[Expression] = fields.fieldNames.map { name =>
-    val quoted = s"`${name.replace("`", "``")}`"
-    grouping.buckets.fold[Expression](Expressions.identity(quoted))(count => Expressions.bucket(count, quoted))
+  def expressions: Array[Expression] = names.map { name =>
+    grouping.buckets.fold[Expression](Expressions.identity(name))(count => Expressions.bucket(count, name))
   }
+
+  /** The order of each group's rows; Spark may put groups of several columns together that are equal in some. */
+  def ordering: Option[SortOrder] =
+    if (grouping.buckets.isEmpty && names.length == 1) Some(Expressions.sort(Expressions.column(names.head), SortDirection.ASCENDING))
+    else None
+
+  private def names: Array[String] = fields.fieldNames.map(name => s"`${name.replace("`", "``")}`")
 
   /** The values that the rows of a task have in common. */
   def key(task: SliceTask): InternalRow = {

@@ -2,7 +2,7 @@ package drawstring.bridge
 
 import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.connector.expressions.NamedReference
+import org.apache.spark.sql.connector.expressions.{NamedReference, SortOrder}
 import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
 import org.apache.spark.sql.connector.read._
@@ -22,6 +22,7 @@ class HoodieScan(
 ) extends Scan
     with SupportsReportStatistics
     with SupportsReportPartitioning
+    with SupportsReportOrdering
     with SupportsRuntimeV2Filtering {
   @volatile private var planned: Option[(Seq[JsonNode], ScanPlan)] = None
   @volatile private var runtimeFilters: Seq[JsonNode] = Nil
@@ -51,6 +52,10 @@ class HoodieScan(
     case Some(found) => new KeyGroupedPartitioning(found.expressions.toArray, plan.tasks.map(found.name).distinct.size)
     case None => new UnknownPartitioning(0)
   }
+
+  /** Rows that are equal in their one column are sorted by it; files tell no other order. */
+  override def outputOrdering(): Array[SortOrder] =
+    grouping.flatMap(_.ordering).toArray
 
   def plan: ScanPlan = synchronized {
     if (!planned.exists(_._1 == runtimeFilters)) planned = Some(runtimeFilters -> table.plan(request))
