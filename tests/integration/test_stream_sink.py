@@ -156,6 +156,39 @@ def test_the_update_mode_upserts_what_changed(pipe):
     assert sorted((r["p"], r["count"]) for r in rows) == [("a", 2), ("b", 1)]
 
 
+def test_every_operation_is_a_batch_and_services_run_between_batches(pipe):
+    found = pipe(
+        **{
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.compact.inline": "true",
+            "hoodie.compact.inline.max.delta.commits": "2",
+            "hoodie.clean.commits.retained": "1",
+        }
+    )
+    batches = [
+        ("insert", [(1, "a", "x", 1), (2, "a", "x", 1), (3, "b", "x", 1)]),
+        ("upsert", [(1, "a", "y", 2), (4, "b", "y", 2)]),
+        ("upsert", [(1, "a", "z", 3)]),
+        ("delete", [(2, "a", "", 9)]),
+        ("insert_overwrite", [(5, "b", "w", 1)]),
+        ("bulk_insert", [(6, "c", "v", 1)]),
+    ]
+    for operation, rows in batches:
+        found.add(*rows)
+        found.options[OPERATION] = operation
+        found.run()
+    assert found.rows == [(1, "z"), (5, "w"), (6, "v")]
+    known = [text for text in found.batches if text]
+    assert known == [json.dumps({"default_single_writer": str(n)}, separators=(",", ":")) for n in range(6)]
+    timeline = open_table(found.path).timeline
+    assert timeline.completed_cleans
+    # On a merge-on-read table only compactions are commits.
+    assert [i for i in timeline.completed_writes if i.action.value == "commit"]
+    found.forget_last()
+    found.run()
+    assert found.rows == [(1, "z"), (5, "w"), (6, "v")]
+
+
 def test_two_queries_with_identifiers_of_their_own_write_one_table(spark, tmp_path):
     (tmp_path / "1").mkdir()
     (tmp_path / "2").mkdir()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ class Query:
         self.batches: dict[int, list[str]] = {}
         self.progress: list[Any] = []
         self.dies_in: int | None = None
+        self.meanwhile: Callable[[int], Any] = lambda number: None
 
     def frame(self) -> Any:
         options = {key: str(value) for key, value in self.options.items()}
@@ -43,6 +46,7 @@ class Query:
             if number == self.dies_in:
                 raise RuntimeError("the sink died")
             self.batches[number] = rows
+            self.meanwhile(number)
 
         writer = (self.frame() if frame is None else frame).writeStream.foreachBatch(take)
         running = writer.option("checkpointLocation", str(self.checkpoint))
@@ -187,6 +191,43 @@ def test_progress_tells_how_far_behind_the_query_is(spark, query, tmp_path):
 def test_all_that_is_there_is_one_batch_where_the_trigger_says_so(query, table_path):
     path = table_path("v9_cow_two_level")
     assert len(query(path, maxFilesPerTrigger=1).run(once=True).batches) == 1
+
+
+def test_what_is_available_ends_though_others_go_on_writing(spark, query, tmp_path):
+    path = str(tmp_path / "t")
+    write(spark, path, [(1, "a", "x")])
+    write(spark, path, [(2, "b", "x")], ts=2)
+    found = query(path, maxFilesPerTrigger=1)
+    found.meanwhile = lambda number: write(spark, path, [(10 + number, "m", "later")], ts=3 + number)
+    assert found.run().sizes == [1, 1]
+    found.meanwhile = lambda number: None
+    assert [eval(row)["id"] for row in found.run().batches[2] + found.batches[3]] == [10, 11]
+
+
+def test_a_batch_waits_for_rows(spark, query, tmp_path):
+    path = str(tmp_path / "t")
+    write(spark, path, [(1, "a", "x")])
+    found = query(path, minRowsPerTrigger=3, maxTriggerDelayMs=600_000)
+    writer = found.frame().writeStream.foreachBatch(
+        lambda batch, number: found.batches.update({number: batch.collect()})
+    )
+    running = writer.option("checkpointLocation", str(found.checkpoint))
+    started = running.trigger(processingTime="100 milliseconds").start()
+    try:
+        # It has looked, and waits.
+        _until(lambda: started.lastProgress is not None or started.status["message"].startswith("Waiting"))
+        write(spark, path, [(2, "a", "y"), (3, "b", "y")], ts=2)
+        _until(lambda: found.batches or started.exception())
+    finally:
+        started.stop()
+    assert found.sizes == [3]
+
+
+def _until(holds: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def test_a_column_that_is_added_ends_the_query_and_the_next_start_has_it(spark, query, tmp_path):
