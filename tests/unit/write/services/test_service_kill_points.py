@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+from functools import partial
 
 import pytest
 
@@ -17,7 +18,7 @@ from drawstring.storage import LocalStorage
 from drawstring.timeline.history import History
 from drawstring.write.services.archiving import archive
 from drawstring.write.services.cleaning import clean
-from drawstring.write.services.compacting import compact
+from drawstring.write.services.compacting import LOGS, compact
 from drawstring.write.table_facts import load_state
 from tests.small_writes import (
     SCHEMA,
@@ -33,8 +34,13 @@ from tests.support.metadata_check import assert_metadata_table_equals_table
 from tests.unit.write.services.test_archiving import FEW
 from tests.unit.write.services.test_cleaning import QUIET
 
-OPTIONS = ServiceOptions.of(FEW)
-SERVICES = {"clean": clean, "archive": archive, "compact": compact}
+OPTIONS = ServiceOptions.of({**FEW, "hoodie.log.compaction.blocks.threshold": "2"})
+SERVICES = {
+    "clean": clean,
+    "archive": archive,
+    "compact": compact,
+    "compact logs": partial(compact, kind=LOGS),
+}
 AFTER = ("9", "oslo", 1, "next")
 
 
@@ -65,13 +71,13 @@ def templates(tmp_path_factory):
     """Tables with something to do for each service; the archived one without a metadata table, which holds it back."""
     found = {name: tmp_path_factory.mktemp(name) / "table" for name in SERVICES}
     for name, path in found.items():
-        kind = "MERGE_ON_READ" if name == "compact" else "COPY_ON_WRITE"
+        kind = "MERGE_ON_READ" if name.startswith("compact") else "COPY_ON_WRITE"
         storage = new_table(path, options={"hoodie.table.type": kind})
         first = [("1", "oslo", 1, "a"), ("2", "oslo", 1, "b"), ("3", "rome", 1, "c")]
         write(storage, first, options=QUIET)
         if name != "archive":
             HandTable(storage, SCHEMA).initialise()
-        for number in range(2 if name == "compact" else 6):
+        for number in range(2 if name.startswith("compact") else 6):
             write(storage, [("1", "oslo", 2 + number, f"a{number}")], options=_quiet(name))
     return found
 
@@ -112,6 +118,8 @@ def assert_in_order(path, service, point, rows, instants):
         assert len(list((path / "oslo").glob("*.parquet"))) == 3, point
     if service == "compact":
         assert [i for i in state.timeline.completed_writes if i.action is Action.COMMIT], point
+    if service == "compact logs":
+        assert list((path / ".hoodie" / "timeline").glob("*.logcompaction.requested")), point
     if point % 5 == 0:
         assert rows_of_hudi_rs(path) == rows_of(path), point
 
