@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 import drawstring
+from drawstring.errors import CommitConflict
 from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.storage import LocalStorage
 from drawstring.write.commit_encoding import encode_commit, encode_inflight
@@ -42,7 +43,10 @@ def main() -> int:
         root = Path(folder)
         for instants in (100, 10_000):
             table = _table_of(root / f"t{instants}", instants)
-            print(f"empty commit, {instants:6} instants: {_overhead(table) * 1000:8.1f} ms")
+            clock, processor = _overhead(table)
+            print(
+                f"empty commit, {instants:6} instants: {clock * 1000:8.1f} ms, processor {processor * 1000:.1f} ms"
+            )
         _in_order(root / "old", 10_000)
         print(f"commits per second, one process: {_rate(root / 'one', 1, 100):6.1f}")
         print(f"commits per second, 16 processes: {_rate(root / 'many', 16, 10):5.1f}")
@@ -71,9 +75,12 @@ def _commit(storage: LocalStorage) -> None:
     assert isinstance(outcome, Committed)
 
 
-def _overhead(storage: LocalStorage) -> float:
+def _overhead(storage: LocalStorage) -> tuple[float, float]:
+    """The median by the clock, and the mean of the processor's time."""
     _commit(storage)
-    return statistics.median(_seconds(lambda: _commit(storage)) for _ in range(7))
+    before = time.process_time()
+    clock = statistics.median(_seconds(lambda: _commit(storage)) for _ in range(7))
+    return clock, (time.process_time() - before) / 7
 
 
 def _in_order(path: Path, instants: int) -> None:
@@ -111,19 +118,26 @@ def _contended(path: Path, processes: int, seconds: float = 15.0) -> str:
     table.write(row)
     with multiprocessing.Pool(processes) as pool:
         turns = pool.starmap(_upsert_often, [(str(path), row, seconds)] * processes)
-    waits = sorted(wait for writer in turns for wait in writer)
-    counts = sorted(map(len, turns))
+    waits = sorted(wait for writer, _ in turns for wait in writer)
+    counts = sorted(len(writer) for writer, _ in turns)
     return (
         f"{len(waits)} commits in {seconds:.0f} s, {counts[0]} to {counts[-1]} each, wait median "
-        f"{statistics.median(waits):.2f} s, longest {waits[-1]:.2f} s"
+        f"{statistics.median(waits):.2f} s, longest {waits[-1]:.2f} s, "
+        f"{sum(refused for _, refused in turns)} gave up after their tries"
     )
 
 
-def _upsert_often(path: str, row: pa.Table, seconds: float) -> list[float]:
-    table, end, waits = drawstring.open_table(path), time.perf_counter() + seconds, []
+def _upsert_often(path: str, row: pa.Table, seconds: float) -> tuple[list[float], int]:
+    """How long each commit took, and how many writes others were always ahead of."""
+    table, end = drawstring.open_table(path), time.perf_counter() + seconds
+    waits: list[float] = []
+    refused = 0
     while time.perf_counter() < end:
-        waits.append(_seconds(lambda: table.write(row)))
-    return waits
+        try:
+            waits.append(_seconds(lambda: table.write(row)))
+        except CommitConflict:
+            refused += 1
+    return waits, refused
 
 
 def _bulk(root: Path, rows: int) -> None:
@@ -140,14 +154,22 @@ def _bulk(root: Path, rows: int) -> None:
             table, plain, format="parquet", partitioning=partitioning, file_options=format_options
         )
 
-    plain_seconds = statistics.median(_seconds(write_plain) for _ in range(3))
-    seconds = statistics.median(
-        _seconds(lambda: ours.write(table, operation="bulk_insert")) for _ in range(3)
-    )
+    plain_seconds, plain_processor = _medians(write_plain)
+    seconds, processor = _medians(lambda: ours.write(table, operation="bulk_insert"))
     print(
         f"in-process bulk_insert of {rows:,} rows: {seconds:.2f} s, pyarrow's dataset {plain_seconds:.2f} s, "
-        f"ratio {seconds / plain_seconds:.2f}"
+        f"ratio {seconds / plain_seconds:.2f}, of processor time {processor / plain_processor:.2f}"
     )
+
+
+def _medians(act: Callable[[], object]) -> tuple[float, float]:
+    """Seconds of the clock and of the processor."""
+    found = []
+    for _ in range(5):
+        before = time.process_time()
+        found.append((_seconds(act), time.process_time() - before))
+    clock, processor = zip(*found, strict=True)
+    return statistics.median(clock), statistics.median(processor)
 
 
 def _rows(count: int) -> pa.Table:

@@ -22,6 +22,9 @@ class Action(str, Enum):
     INDEXING = "indexing"
     SCHEMACOMMIT = "schemacommit"
 
+    # As they compare: that of enumerations is written in Python, and long timelines look up every instant.
+    __hash__ = str.__hash__
+
 
 WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 """The actions under which data becomes visible once completed."""
@@ -33,6 +36,8 @@ class State(str, Enum):
     REQUESTED = "requested"
     INFLIGHT = "inflight"
     COMPLETED = "completed"
+
+    __hash__ = str.__hash__
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 
 from drawstring.model.instant import WRITE_ACTIONS, Action, Instant, State
 
@@ -40,7 +41,7 @@ class Timeline:
             known = latest.get(key)
             if known is None or _PROGRESS[instant.state] > _PROGRESS[known.state]:
                 latest[key] = instant
-        return cls(tuple(sorted(latest.values(), key=lambda i: (i.requested_time, i.action.value))))
+        return cls(tuple(sorted(latest.values(), key=attrgetter("requested_time", "action"))))
 
     @cached_property
     def completed_writes(self) -> tuple[Instant, ...]:

@@ -45,6 +45,7 @@ OPEN_FILES = 128
 """Files that one task keeps open at most."""
 
 _SAMPLE_ROWS = 8192
+_FEW_CHUNKS = 8
 
 
 @dataclass(frozen=True)
@@ -141,8 +142,9 @@ class BaseFileWriter:
         self._writer.write_table(
             named.cast(self._file_schema) if named.schema != self._file_schema else named
         )
-        for keys in table.column(RECORD_KEY).chunks:
-            self._keys.add(keys)
+        keys = table.column(RECORD_KEY)
+        for part in keys.chunks if keys.num_chunks <= _FEW_CHUNKS else [keys.combine_chunks()]:
+            self._keys.add(part)
         self.rows += table.num_rows
 
     def _open(self, dictionary_columns: list[str]) -> None:

@@ -24,7 +24,7 @@ from drawstring.model.commit_metadata import WriteStat
 from drawstring.model.file_group import BaseFile
 from drawstring.model.read_task import MergeSpec, ReadTask
 from drawstring.reading.task_reader import read_task
-from drawstring.schema.meta_columns import RECORD_KEY
+from drawstring.schema.meta_columns import FILE_NAME, RECORD_KEY
 from drawstring.schema.projection import plan_projection
 from drawstring.write.assignment import Bucket
 from drawstring.write.base_files import (
@@ -32,6 +32,7 @@ from drawstring.write.base_files import (
     BaseFileWriter,
     TaskContext,
     WriteContext,
+    constant,
     file_schema,
     with_meta_columns,
 )
@@ -41,6 +42,8 @@ POSITION = "_drawstring_position"
 """Column that numbers rows in the input's own order; rows without it came in that order."""
 _BATCH_ROWS = 1 << 16
 _KEEP, _DROP = -1, -2
+_ROWS_PER_CHANGE = 1024
+"""Where at most one stored row of so many changes, the others are not copied."""
 
 
 @dataclass(frozen=True)
@@ -197,8 +200,9 @@ def _merged(
 
 
 def _merge_batch(stored: pa.Table, prepared: pa.Table, source: np.ndarray) -> pa.Table:
-    if (source == _KEEP).all():
-        return stored
+    changed = np.flatnonzero(source != _KEEP)
+    if len(changed) * _ROWS_PER_CHANGE <= len(source):
+        return _spliced(stored, prepared, source, changed.tolist())
     replaced = np.flatnonzero(source >= 0)
     rows = np.arange(len(source))
     rows[replaced] = len(source) + np.arange(len(replaced))
@@ -208,13 +212,23 @@ def _merge_batch(stored: pa.Table, prepared: pa.Table, source: np.ndarray) -> pa
     return both.combine_chunks().take(pa.array(rows[source != _DROP]))
 
 
+def _spliced(stored: pa.Table, prepared: pa.Table, source: np.ndarray, changed: list[int]) -> pa.Table:
+    """Put incoming rows between runs of stored ones, none of which is moved."""
+    pieces, start = [], 0
+    for row in changed:
+        pieces.append(stored.slice(start, row - start))
+        if source[row] != _DROP:
+            pieces.append(prepared.slice(int(source[row]), 1))
+        start = row + 1
+    return pa.concat_tables([*pieces, stored.slice(start)]).unify_dictionaries()
+
+
 def _stream(context: WriteContext, bucket: Bucket, base_file: BaseFile) -> Iterator[pa.RecordBatch]:
+    """Yield the stored rows in the schema of files that are written; the file's own name is set by its writer."""
     schema = file_schema(context.schema)
-    for rows in stored_batches(context, bucket, base_file, context.schema):
-        arrays = [
-            column.dictionary_encode() if pa.types.is_dictionary(target.type) else column
-            for column, target in zip(rows.columns, schema, strict=True)
-        ]
+    place = schema.get_field_index(FILE_NAME)
+    for rows in stored_batches(context, bucket, base_file, schema.remove(place)):
+        arrays = [*rows.columns[:place], constant("", rows.num_rows), *rows.columns[place:]]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -226,12 +240,13 @@ def _read(context: WriteContext, bucket: Bucket, base_file: BaseFile, columns: l
 def stored_batches(
     context: WriteContext, bucket: Bucket, base_file: BaseFile, wanted: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a base file in a wanted schema, in their order."""
+    """Yield the rows of a base file in a wanted schema, in their order; dictionaries are taken from the file."""
     if bucket.reads is not None:
         yield from _read_mapped(context, bucket.reads, wanted)
         return
+    repeating = [field.name for field in wanted if pa.types.is_dictionary(field.type)]
     with context.storage.open(base_file.path) as source:
-        file = pq.ParquetFile(source)
+        file = pq.ParquetFile(source, read_dictionary=repeating)
         projection = plan_projection(file.schema_arrow, wanted)
         batches = stream_batches(file, projection.file_columns, batch_rows=_BATCH_ROWS)
         yield from map(projection.apply, batches)
@@ -242,7 +257,11 @@ def _read_mapped(context: WriteContext, task: ReadTask, wanted: pa.Schema) -> It
     as_stored = replace(task, partition_values={})
     batches = read_task(as_stored, storage=context.storage, table_schema=context.schema, columns=wanted.names)
     for batch in batches:
-        yield pa.RecordBatch.from_arrays(batch.cast(wanted).columns, schema=wanted)
+        arrays = [
+            column.dictionary_encode() if pa.types.is_dictionary(field.type) else column.cast(field.type)
+            for column, field in zip(batch.columns, wanted, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
 
 def _row_count(context: WriteContext, base_file: BaseFile) -> int:
