@@ -38,26 +38,36 @@ def write(session, path, schema, key, partition, operation):
     rows.write.format("hudi").options(**options).mode("append").save(path)
 
 
-CASES = [*((scenario, "upsert") for scenario in SCENARIOS), (6, "bulk_insert"), (8, "bulk_insert")]
+CASES = [
+    *((scenario, "upsert", kind) for scenario in SCENARIOS for kind in ("COPY_ON_WRITE", "MERGE_ON_READ")),
+    (6, "bulk_insert", "COPY_ON_WRITE"),
+    (8, "bulk_insert", "COPY_ON_WRITE"),
+]
 
 
-@pytest.mark.parametrize(("scenario", "operation"), CASES)
-def test_scenario(spark, tmp_path, monkeypatch, scenario, operation):
-    start, now, writer, recorded = SCENARIOS[scenario]
-    path, other = str(tmp_path / "t"), spark.newSession()
-    create_table(LocalStorage(path), WriteOptions.of(OPTIONS).table)
-    if start:
-        write(spark, path, start, 1, "mine", "insert")
+def beside(monkeypatch, act):
+    """Let something happen between the writing of files and the validation of the next write; returns what began it."""
     commit, entered = Transaction.commit, []
 
     def late(self, *args, **kwargs):
         monkeypatch.undo()
         entered.append(self.requested_time)
-        if now:
-            write(other, path, now, 10, "other", "insert")
+        act()
         return commit(self, *args, **kwargs)
 
     monkeypatch.setattr(Transaction, "commit", late)
+    return entered
+
+
+@pytest.mark.parametrize(("scenario", "operation", "table_type"), CASES)
+def test_scenario(spark, tmp_path, monkeypatch, scenario, operation, table_type):
+    start, now, writer, recorded = SCENARIOS[scenario]
+    path, other = str(tmp_path / "t"), spark.newSession()
+    options = WriteOptions.of({**OPTIONS, "hoodie.table.type": table_type})
+    create_table(LocalStorage(path), options.table)
+    if start:
+        write(spark, path, start, 1, "mine", "insert")
+    entered = beside(monkeypatch, lambda: now and write(other, path, now, 10, "other", "insert"))
     if recorded is None:
         with pytest.raises(Exception, match="schema") as caught:
             write(spark, path, writer, 1, "mine", operation)
@@ -76,3 +86,25 @@ def test_scenario(spark, tmp_path, monkeypatch, scenario, operation):
     newest = state.metadata(state.timeline.completed_writes[-1]).schema
     assert [f.name for f in table_schema_from_avro(newest) if f.name in ("v", "x", "y")] == columns
     assert not state.timeline.pending
+
+
+@pytest.mark.parametrize("statement", ["INSERT INTO", "INSERT OVERWRITE"])
+@pytest.mark.parametrize(("now", "columns"), [("S1", ["v"]), ("S2", ["v", "x"])])
+def test_sql_writes_beside_another_session_that_keeps_or_widens_the_schema(
+    spark, tmp_path, monkeypatch, statement, now, columns
+):
+    """Scenarios 4 and 6: a statement writes with the columns that the table had when it was analysed."""
+    path, other = str(tmp_path / "t"), spark.newSession()
+    create_table(LocalStorage(path), WriteOptions.of(OPTIONS).table)
+    write(spark, path, "S1", 1, "mine", "insert")
+    spark.sql(f"CREATE TABLE two_sessions USING hudi LOCATION '{path}'")
+    try:
+        entered = beside(monkeypatch, lambda: write(other, path, now, 10, "other", "insert"))
+        spark.sql(f"{statement} two_sessions PARTITION (p = 'mine') SELECT 2L AS id, 2 AS v")
+    finally:
+        spark.sql("DROP TABLE two_sessions")
+    assert entered
+    found = spark.read.format("hudi").load(path)
+    kept = [(1, 1)] if statement == "INSERT INTO" else []
+    assert sorted((row.id, row.v) for row in found.collect()) == [*kept, (2, 2), (10, 10)]
+    assert [name for name in found.columns if name in ("v", "x")] == columns
