@@ -24,7 +24,7 @@ def shared(name: str) -> Engine:
     return engine
 
 
-def run(engine: str, actions: list[Action], _folder: Path | None = None) -> dict[str, Any]:
+def run(engine: str, actions: list[Action]) -> dict[str, Any]:
     """Run the actions with one engine and return the results by action name; one that fails is a result too."""
     found: dict[str, Any] = {}
     for number, action in enumerate(actions):
