@@ -85,6 +85,8 @@ def live_records(metadata: MetadataTable, index: str) -> Live:
 def _ranges(
     metadata: MetadataTable, index: str, columns: Mapping[str, pa.DataType]
 ) -> dict[str, ColumnRange]:
+    if index == "partition_stats":
+        return _merged_ranges(metadata, columns)
     live = live_records(metadata, index)
     decoded = {
         key: decode_column_stats([memoryview(value)], schema)[0] for key, (value, schema) in live.items()
@@ -96,6 +98,23 @@ def _ranges(
     }
     assert None not in ranges.values()
     return ranges  # type: ignore[return-value]
+
+
+def _merged_ranges(metadata: MetadataTable, columns: Mapping[str, pa.DataType]) -> dict[str, ColumnRange]:
+    """Ranges of partitions are merged by whoever reads them, in whatever order they were written."""
+    found: dict[str, ColumnRange] = {}
+    for one in metadata.slices("partition_stats"):
+        for entries, schema, deleted in metadata.history(one):
+            for key in deleted:
+                found.pop(key.decode(), None)
+            for key, value in entries:
+                record = decode_column_stats([memoryview(bytes(value))], schema)[0]
+                known, new = found.pop(key.decode(), None), None
+                if not record.is_deleted:
+                    new = range_of_record(record, columns.get(record.column_name))
+                    assert new is not None
+                    found[key.decode()] = known.merged(new) if known is not None else new
+    return found
 
 
 def _truth(storage: Storage, path: str, columns: Mapping[str, pa.DataType]) -> list[ColumnRange]:

@@ -44,7 +44,7 @@ _TYPES: dict[int, pa.DataType] = {
     18: pa.timestamp("ms"),
     19: pa.timestamp("us"),
 }
-_DECIMAL = 10
+_DECIMAL, _UNKNOWN = 10, -1
 
 
 class ColumnStats:
@@ -153,10 +153,44 @@ class ColumnStats:
             for (partition, _), record in zip(known, records, strict=True):
                 if record.column_name == column:
                     key = (partition, record.file_name)
-                    latest.pop(key, None)
+                    before = latest.pop(key, None)
                     if not record.is_deleted:
-                        latest[key] = record
+                        latest[key] = (
+                            _widest(before, record) if before and index == PARTITION_INDEX else record
+                        )
         return latest
+
+
+def _widest(one: StatsRecord, other: StatsRecord) -> StatsRecord:
+    """Merge two ranges of a partition, in either order; of types or bounds that cannot be compared nothing is known.
+
+    Records stand by when their writes were requested, so that none of them need be the whole.
+    """
+    unknown = other._replace(type_ordinal=_UNKNOWN)
+    if (one.type_ordinal, one.type_info) != (other.type_ordinal, other.type_info):
+        return unknown
+    if _is_empty(one) or _is_empty(other):
+        return other if _is_empty(one) else one
+    if None in (one.lower, one.upper, other.lower, other.upper):
+        return unknown
+    lower = min(one.lower, other.lower, key=_comparable)
+    nulls = (
+        None
+        if None in (one.null_count, other.null_count)
+        else (one.null_count or 0) + (other.null_count or 0)
+    )
+    upper = max(one.upper, other.upper, key=_comparable)
+    return other._replace(lower=lower, upper=upper, null_count=nulls)
+
+
+def _is_empty(record: StatsRecord) -> bool:
+    """Whether there are only nulls."""
+    no_bounds = record.lower is None and record.upper is None
+    return no_bounds and record.value_count is not None and record.value_count == record.null_count
+
+
+def _comparable(bound: Any) -> Any:
+    return int.from_bytes(bound, "big", signed=True) if isinstance(bound, bytes) else bound
 
 
 def _partition_of(key: bytes) -> str:

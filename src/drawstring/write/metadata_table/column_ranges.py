@@ -46,6 +46,11 @@ class ColumnRange:
     total_size: int = 0
     total_uncompressed: int = 0
 
+    def widened(self, newer: ColumnRange) -> ColumnRange:
+        """Return the newer range with bounds that cover this one too; its counts include those of this one."""
+        both = self.merged(newer)
+        return replace(both, value_count=newer.value_count, null_count=newer.null_count)
+
     def merged(self, other: ColumnRange) -> ColumnRange:
         """Return a range that covers both, of the type to which a promoted column of either would have gone.
 

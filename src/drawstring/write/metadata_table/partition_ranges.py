@@ -77,10 +77,11 @@ def _known(metadata: MetadataTable, added: Ranges) -> Ranges:
     for entries, schema in metadata.entries(PARTITION_STATS, lambda file: file.lookup(by_key)):
         records = decode_column_stats([value for _, value in entries], schema)
         for (key, _), record in zip(entries, records, strict=True):
-            found.pop(by_key[key], None)
+            known = found.pop(by_key[key], None)
             old = range_of_record(record, added[by_key[key]].type)
             if old is not None:
-                found[by_key[key]] = old
+                # Records stand by when writes were requested: one that completed later may stand before another.
+                found[by_key[key]] = known.widened(old) if known is not None else old
     return found
 
 

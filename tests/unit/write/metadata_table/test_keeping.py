@@ -199,3 +199,12 @@ def test_a_file_that_a_killed_writer_left_without_a_name_is_no_file_group(tmp_pa
         (tmp_path / "t" / FOLDER / name / f".{'0' * 32}.tmp").touch()
     write(storage, NEXT)
     assert_metadata_table_equals_table(storage)
+
+
+def test_ranges_of_partitions_cover_a_write_that_was_requested_earlier_and_completed_later(tmp_path):
+    plain = with_metadata_table(tmp_path / "t")
+    between = during(tmp_path / "t", lambda: write(plain, [("8", "oslo", 5, "b")], "bulk_insert"))
+    write(between, [("9", "oslo", 9, "zz")], "bulk_insert")
+    assert_metadata_table_equals_table(plain)
+    scan = drawstring.open_table(str(tmp_path / "t")).snapshot().scan()
+    assert scan.where("v = 'zz'").to_arrow().num_rows == 1
