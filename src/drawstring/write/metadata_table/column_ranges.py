@@ -47,9 +47,21 @@ class ColumnRange:
     total_uncompressed: int = 0
 
     def widened(self, newer: ColumnRange) -> ColumnRange:
-        """Return the newer range with bounds that cover this one too; its counts include those of this one."""
+        """Return the newer range so that it covers this one too, most of which it counts already.
+
+        Counts that were added up would grow without end; those that are kept tell whether there are nulls, and whether
+        there is anything else.
+        """
         both = self.merged(newer)
-        return replace(both, value_count=newer.value_count, null_count=newer.null_count)
+        nulls = max(self.null_count, newer.null_count)
+        least = nulls if both.lower is None else nulls + 1
+        return replace(
+            both,
+            value_count=max(self.value_count, newer.value_count, least),
+            null_count=nulls,
+            total_size=newer.total_size,
+            total_uncompressed=newer.total_uncompressed,
+        )
 
     def merged(self, other: ColumnRange) -> ColumnRange:
         """Return a range that covers both, of the type to which a promoted column of either would have gone.

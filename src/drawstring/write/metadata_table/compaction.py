@@ -144,23 +144,29 @@ def _recoded(value: memoryview, schema: str) -> bytes:
 
 
 def _newest(name: str, older: bytes | None, newer: bytes) -> bytes:
-    """Return the record that counts: the newer one, but ranges of partitions that are not whole are merged."""
+    """Return the record that counts: the newer one, but ranges of partitions cover the older one too.
+
+    Records stand by when writes were requested: one that is marked as whole lacks what a write added that was
+    requested earlier and completed later.
+    """
     if name != layout.PARTITION_STATS or older is None:
         return newer
     record: Mapping[str, Any] = decode_record(memoryview(newer), stored_metadata_schema())[
         "ColumnStatsMetadata"
     ]
-    if record["isTightBound"] or record["isDeleted"]:
+    is_whole = record["isTightBound"]
+    if record["isDeleted"]:
         return newer
     found = decode_column_stats([memoryview(older), memoryview(newer)], stored_metadata_schema())
     ranges = [range_of_record(one) for one in found]
     if ranges == [None, None]:
-        return _widest(older, newer)
+        return newer if is_whole else _widest(older, newer)
     known = next(one.type for one in ranges if one is not None)
     before, after = (range_of_record(one, known) for one in found)
     if before is None or after is None:
         return newer
-    return records.partition_stats_record(record["fileName"], before.merged(after))[1]
+    both = before.widened(after) if is_whole else before.merged(after)
+    return newer if both == after else records.partition_stats_record(record["fileName"], both)[1]
 
 
 def _widest(older: bytes, newer: bytes) -> bytes:

@@ -141,3 +141,28 @@ def test_ranges_that_do_not_tell_their_type_are_merged():
     merged = compaction._newest("partition_stats", untyped(1, 5), untyped(3, 9))
     found = decode_column_stats([memoryview(merged)], stored_metadata_schema())[0]
     assert (found.lower, found.upper, found.value_count, found.type_ordinal) == (1, 9, 4, 0)
+
+
+def whole(lower, upper, values=2, nulls=0):
+    """A range of a partition as drawstring stores it: marked as all that there is."""
+    return records.partition_stats_record("a", ColumnRange("n", pa.int32(), lower, upper, values, nulls))[1]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "expected"),
+    [
+        ((1, 5, 4), (3, 9, 6), (1, 9, 6, 0)),
+        ((1, 9, 4), (1, 9, 6), (1, 9, 6, 0)),
+        ((None, None, 4, 4), (3, 9, 4), (3, 9, 5, 4)),
+        ((3, 9, 4), (None, None, 2, 2), (3, 9, 4, 2)),
+        ((None, None, 4, 4), (None, None, 5, 5), (None, None, 5, 5)),
+    ],
+)
+def test_a_range_covers_what_a_write_added_that_completed_later_than_it_was_requested(older, newer, expected):
+    merged = compaction._newest("partition_stats", whole(*older), whole(*newer))
+    found = decode_column_stats([memoryview(merged)], stored_metadata_schema())[0]
+    assert (found.lower, found.upper, found.value_count, found.null_count) == expected
+
+
+def test_a_range_that_covers_the_older_one_stays_as_it_is():
+    assert compaction._newest("partition_stats", whole(1, 5), whole(0, 9, 6)) == whole(0, 9, 6)
