@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 import pyarrow as pa
+import pyspark
 import pytest
 
 from tests import small_tables
@@ -62,7 +63,8 @@ CONDITIONS = {
     "quarter(d) = 2 AND day(d) > 3": 3,
     "year(st.q) IN (2019, 2024) AND month(st.q) <> 4": 3,
     "CAST(t AS DATE) = DATE '2024-05-03'": 5,
-    "year(t) < 2024": 3,
+    # Spark 3.5 hands no cast to V2 that may lose something, and the year of a time is that of its date.
+    "year(t) < 2024": 3 if int(pyspark.__version__.partition(".")[0]) >= 4 else 0,
     "trunc(d, 'MM') = DATE '2024-04-01'": 5,
     "date_add(d, 40) < DATE '2023-02-15'": 5,
     "CAST(n AS DOUBLE) > 44.5D": 4,

@@ -114,7 +114,8 @@ def test_statistics_follow_the_filter(load):
         return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
 
     assert 0 < size(load(TABLE).filter("p = 'a'")) < size(load(TABLE))
-    assert "rowCount" in load(TABLE)._jdf.queryExecution().optimizedPlan().stats().simpleString()
+    plan = load(TABLE)._jdf.queryExecution().optimizedPlan()
+    assert "rowCount" in plan.stats().simpleString(), plan.toString()
 
 
 def test_a_small_table_is_broadcast(load):

@@ -206,7 +206,6 @@ def test_hudi_reads_and_extends_what_drawstring_compacted(tmp_path):
             write(path, spark_rows(THEIRS), NARROW, options("compacted", **more), name="upsert"),
             read("after", path, options=SKIPPING),
         ],
-        tmp_path / "actions",
     )
     assert ids(found["merged"]) == ids(found["optimised"]) == [0, 2, 4, 5, 9]
     assert ids(found["filtered"]) == [0]
@@ -298,7 +297,6 @@ def test_hudi_rolls_back_what_a_crash_left_in_both_tables(tmp_path, completed_he
             write(path, spark_rows(THEIRS), NARROW, options("crashed", **more), name="upsert"),
             read("after", path, options=SKIPPING),
         ],
-        tmp_path / "actions",
     )
     assert ids(found["before"]) == ALL
     assert ids(found["after"]) == [*ALL, 20]
@@ -350,7 +348,6 @@ def test_hudi_reads_and_extends_what_drawstring_archived_and_cleaned(tmp_path):
             write(path, late[1:], NARROW, options("archived", **more), name="write 2"),
             read("after", path, options=SKIPPING),
         ],
-        tmp_path / "actions",
     )
     everything = sorted([*ALL, *range(100, 130)])
     assert ids(found["now"]) == ids(found["changes"]) == everything
