@@ -50,16 +50,19 @@ def name(spark):
 
 @pytest.fixture
 def settings(spark):
-    """Set session settings until the test ends."""
-    changed = []
+    """Set session settings until the test ends; what the session was made with comes back then."""
+    before: dict[str, str | None] = {}
 
     def change(key: str, value: str) -> None:
+        before.setdefault(key, spark.conf.get(key, None))
         spark.conf.set(key, value)
-        changed.append(key)
 
     yield change
-    for key in changed:
-        spark.conf.unset(key)
+    for key, value in before.items():
+        if value is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, value)
 
 
 @pytest.fixture(scope="session")
