@@ -5,20 +5,18 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
 import pyarrow as pa
 
+from drawstring.config.arguments import check_delete_marker, check_mapping, check_merge_type, path_text
 from drawstring.config.metadata_options import MetadataTableOptions
 from drawstring.config.read_options import (
     AS_OF,
     BEGIN,
-    DELETE_FIELD,
-    DELETE_MARKER,
     END,
     INCREMENTAL,
-    MERGE_TYPE,
     QUERY_TYPE,
     READ_OPTIMIZED,
     SNAPSHOT,
@@ -81,17 +79,17 @@ def open_table(
         UnsupportedTable: it uses something that cannot be read exactly; the condition says what.
         CorruptTable: its properties cannot be read.
     """
-    _check_mapping("options", options)
-    _check_mapping("session", session)
+    check_mapping("options", options)
+    check_mapping("session", session)
     given = {**(session or {}), **(options or {})}
-    storage = open_storage(_path_text(uri), {key: str(value) for key, value in given.items()})
+    storage = open_storage(path_text(uri), {key: str(value) for key, value in given.items()})
     config = read_table_config(storage)
     read_options = ReadOptions.of(options, session=session, table=config.properties)
     if read_options.merge_settings:
         config = config.with_properties(read_options.merge_settings)
-        _check_delete_marker(config)
+        check_delete_marker(config)
     check_readable(config, path=storage.root, merges=read_options.query_type != READ_OPTIMIZED)
-    _check_merge_type(config, read_options, storage.root)
+    check_merge_type(config, read_options, storage.root)
     table = Table(storage, config, read_options)
     if config.was_bootstrapped:
         refuse_skeletons(table.state())
@@ -112,64 +110,15 @@ def create_table(
         InvalidInput: there is a table already, or the schema has no columns.
         InvalidOption: settings are missing, or contradict each other.
     """
-    _check_mapping("options", options)
+    check_mapping("options", options)
     if not isinstance(schema, pa.Schema):
         raise InvalidInput(
             f"The schema is a {type(schema).__name__}; expected a pyarrow.Schema.", condition="INVALID_SCHEMA"
         )
-    storage = open_storage(_path_text(uri), {key: str(value) for key, value in (options or {}).items()})
+    storage = open_storage(path_text(uri), {key: str(value) for key, value in (options or {}).items()})
     write_options = WriteOptions.of(options)
     create_on_storage(storage, write_options.table, schema=incoming_schema(schema))
     return open_table(uri)
-
-
-def _path_text(uri: object) -> str:
-    path = fspath(uri) if isinstance(uri, (str, PathLike)) else None
-    if not isinstance(path, str) or "\0" in path:
-        raise InvalidOption(
-            f"The path is {uri!r} ({type(uri).__name__}); expected the base path of a Hudi table as text or a path "
-            "object, such as '/data/trips'.",
-            condition="INVALID_OPTION_VALUE",
-            key="path",
-            value=repr(uri),
-        )
-    return path
-
-
-def _check_mapping(name: str, given: object) -> None:
-    if given is not None and not isinstance(given, Mapping):
-        raise InvalidOption(
-            f"{name} is {given!r} ({type(given).__name__}); expected a mapping from option keys to values.",
-            condition="INVALID_OPTION_VALUE",
-            key=name,
-            value=repr(given),
-        )
-
-
-def _check_delete_marker(config: TableConfig) -> None:
-    """One without the other marks nothing: rows that were meant to be deleted would be returned."""
-    if (config.merge.delete_field is None) != (config.merge.delete_marker is None):
-        given, missing = DELETE_FIELD.key, DELETE_MARKER.key
-        if config.merge.delete_field is None:
-            given, missing = missing, given
-        raise InvalidOption(
-            f"Option {given} is given without {missing}; expected both or neither.",
-            condition="CONTRADICTING_OPTIONS",
-            key=given,
-            missing=missing,
-        )
-
-
-def _check_merge_type(config: TableConfig, options: ReadOptions, path: str) -> None:
-    merges = config.is_merge_on_read and options.query_type != READ_OPTIMIZED
-    if merges and options.merge_type != MERGE_TYPE.default:
-        raise InvalidOption(
-            f"Cannot read {path} with {MERGE_TYPE.key}={options.merge_type}: drawstring always merges logs with "
-            "base files. Remove the option, read read_optimized, or read with Apache Hudi.",
-            condition="READ_OPTION_NOT_SUPPORTED",
-            key=MERGE_TYPE.key,
-            value=options.merge_type,
-        )
 
 
 @dataclass(frozen=True)
@@ -361,7 +310,7 @@ class Table:
             IncompatibleSchema: the rows' schema cannot be reconciled with the table's.
             UnsupportedTable: the table has something that drawstring would spoil.
         """
-        _check_mapping("options", options)
+        check_mapping("options", options)
         named = {OPERATION.key: operation} if operation is not None else {}
         wanted = WriteOptions.of({**(options or {}), **named})
         return write_rows(ArrowRows(as_rows(rows)), self.storage, mode=APPEND, options=wanted)
