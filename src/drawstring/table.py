@@ -42,9 +42,10 @@ from drawstring.storage import Storage, open_storage
 from drawstring.storage.table_properties import read_table_config
 from drawstring.timeline.reader import TimelineReader
 from drawstring.timeline.timeline import Timeline
+from drawstring.write.arrow_input import as_rows, storable_schema
 from drawstring.write.create import create_table as create_on_storage
 from drawstring.write.evolution import incoming_schema
-from drawstring.write.in_process import ArrowRows, as_rows
+from drawstring.write.in_process import ArrowRows
 from drawstring.write.metadata_table.upkeep import drop_metadata_table, rebuild_metadata_table
 from drawstring.write.pipeline import APPEND, CommitResult, delete_partitions, write_rows
 from drawstring.write.progress import showing
@@ -117,7 +118,7 @@ def create_table(
         )
     storage = open_storage(path_text(uri), {key: str(value) for key, value in (options or {}).items()})
     write_options = WriteOptions.of(options)
-    create_on_storage(storage, write_options.table, schema=incoming_schema(schema))
+    create_on_storage(storage, write_options.table, schema=incoming_schema(storable_schema(schema)))
     return open_table(uri)
 
 

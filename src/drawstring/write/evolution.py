@@ -13,6 +13,8 @@ from drawstring.schema.projection import is_list
 from drawstring.schema.table_schema import canonical_type
 
 _NUMBERS = (pa.int32(), pa.int64(), pa.float32(), pa.float64())
+MAX_DIGITS = 38
+"""More digits than Spark has for decimals."""
 _DIGITS = {pa.int32(): 10, pa.int64(): 19}
 
 
@@ -152,21 +154,28 @@ def _refuse_twins(fields: list[pa.Field]) -> None:
 
 def _stored(arrow: pa.DataType, path: str) -> pa.DataType:
     if arrow == pa.null():
-        raise IncompatibleSchema(
-            f"Column {path} has the type void: a table cannot tell what it would hold. Cast it. Nothing was "
-            "written.",
-            condition="UNSUPPORTED_TYPE",
-            column=path,
-            found="void",
-        )
+        raise _unsupported(path, "void", "a table cannot tell what it would hold")
     if pa.types.is_struct(arrow):
+        if not arrow.num_fields:
+            raise _unsupported(path, "struct without fields", "files hold fields only")
         _refuse_twins(list(arrow))
         return pa.struct([pa.field(f.name, _stored(f.type, f"{path}.{f.name}")) for f in arrow])
     if pa.types.is_map(arrow):
         return pa.map_(_stored_key(arrow.key_type, path), _stored(arrow.item_type, f"{path}.value"))
     if is_list(arrow):
         return pa.list_(pa.field("element", _stored(arrow.value_type, f"{path}.element")))
+    if pa.types.is_decimal(arrow) and not (0 <= arrow.scale <= arrow.precision <= MAX_DIGITS):
+        raise _unsupported(path, str(arrow), f"decimals have at most {MAX_DIGITS} digits, and a scale from 0 to their number")
     return canonical_type(arrow)
+
+
+def _unsupported(path: str, found: str, reason: str) -> IncompatibleSchema:
+    return IncompatibleSchema(
+        f"Column {path} has the type {found}: {reason}. Cast it. Nothing was written.",
+        condition="UNSUPPORTED_TYPE",
+        column=path,
+        found=found,
+    )
 
 
 def _stored_key(arrow: pa.DataType, path: str) -> pa.DataType:

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from drawstring.config.write_options import DELETE
-from drawstring.errors import InvalidInput
 from drawstring.model.commit_metadata import WriteStat
 from drawstring.model.file_group import FileGroupId, FileSlice
 from drawstring.model.read_task import ReadTask
@@ -42,21 +41,6 @@ from drawstring.write.plan import WritePlan, field_type
 from drawstring.write.steps import advancing
 
 _NO_ROWS = np.zeros(0, dtype=np.int64)
-
-
-def as_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
-    """Take rows in any form that Arrow understands; raises `InvalidInput` for anything else."""
-    if isinstance(data, (pa.Table, pa.RecordBatchReader)):
-        return data
-    if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data)
-    raise InvalidInput(
-        f"The rows are a {type(data).__name__}; expected a pyarrow Table, RecordBatch or RecordBatchReader, or an "
-        "object that hands out an Arrow stream, such as a data frame of pandas or polars.",
-        condition="ROWS_NOT_ARROW",
-    )
 
 
 class ArrowRows:
