@@ -1,4 +1,4 @@
-"""Rows as others make them, in the Arrow types that the writers know: views, unsigned numbers, nanoseconds, extensions."""
+"""Rows as others make them, in the Arrow types that files have: views, unsigned numbers, nanoseconds, extensions."""
 
 from __future__ import annotations
 
@@ -93,16 +93,13 @@ def _stored_batches(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator
 
 
 def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    columns = [
-        _cast_column(rows.column(index), field) if rows.schema.field(index).type != field.type else rows[index]
-        for index, field in enumerate(schema)
-    ]
+    columns = [_cast_column(column, field) for column, field in zip(rows.columns, schema, strict=True)]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _cast_column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     try:
-        return column.cast(field.type)
+        return column if column.type == field.type else column.cast(field.type)
     except pa.ArrowException as error:
         raise IncompatibleSchema(
             f"Column {field.name} is {column.type} in the rows, which a table stores as {field.type}, and a value does "

@@ -165,7 +165,9 @@ def _stored(arrow: pa.DataType, path: str) -> pa.DataType:
     if is_list(arrow):
         return pa.list_(pa.field("element", _stored(arrow.value_type, f"{path}.element")))
     if pa.types.is_decimal(arrow) and not (0 <= arrow.scale <= arrow.precision <= MAX_DIGITS):
-        raise _unsupported(path, str(arrow), f"decimals have at most {MAX_DIGITS} digits, and a scale from 0 to their number")
+        raise _unsupported(
+            path, str(arrow), f"decimals have at most {MAX_DIGITS} digits, and a scale from 0 to their number"
+        )
     return canonical_type(arrow)
 
 

@@ -21,7 +21,10 @@ STORED = {
     "unsigned byte": (pa.array([1, None, 255], pa.uint8()), pa.int32()),
     "unsigned int": (pa.array([1, None, 2**32 - 1], pa.uint32()), pa.int64()),
     "unsigned in lists": (pa.array([[1, None], None, []], pa.large_list(pa.uint8())), pa.list_(pa.int32())),
-    "extension": (pa.array([b"0123456789abcdef", None, b"x" * 16], pa.binary(16)).cast(pa.uuid()), pa.binary()),
+    "extension": (
+        pa.array([b"0123456789abcdef", None, b"x" * 16], pa.binary(16)).cast(pa.uuid()),
+        pa.binary(),
+    ),
 }
 REFUSED = {
     "parts of microseconds": pa.array([1, None, 2000], pa.timestamp("ns")),
