@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from drawstring.model.file_names import bucket_of_file_id
 from drawstring.spark.write import few_rows, rows
-from drawstring.write.bucket_index import bucket_of_file_id
 
 pytestmark = pytest.mark.spark
 

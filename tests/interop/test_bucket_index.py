@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from drawstring.write.bucket_index import BucketRule, bucket_numbers, bucket_of_file_id
+from drawstring.model.file_names import bucket_of_file_id
+from drawstring.write.bucket_index import BucketRule, bucket_numbers
 from tests.interop.engine import read, run, write
 
 pytestmark = pytest.mark.interop

@@ -13,6 +13,7 @@ REASONS = {
     "partition statistics": "bounds of the whole partition, kept in the metadata table",
     "column statistics": "bounds of the files' columns, kept in the metadata table",
     "footer": "bounds in the Parquet footers",
+    "record index": "every row has its entry in the record index, and the record keys are elsewhere",
     "bloom filter": "the bloom filter in its footer knows none of the record keys",
     "limit": "the other slices hold enough rows",
     "top n": "enough rows of other slices come before all of its rows",

@@ -9,6 +9,7 @@ from drawstring.model.file_group import BaseFile, LogFile
 
 # Of any format: a file whose format is not known must be refused, not overlooked.
 _BASE = re.compile(r"^([^_./][^_/]*)_([^_/]*)_(\d+)\.([a-z][a-z0-9]*)$")
+_BUCKET = re.compile(r"^(\d{8})-")
 _LOG = re.compile(r"^\.(.+)_(\d+)\.log\.(\d+)(?:_(\d+-\d+-\d+))?(\.cdc)?$")
 
 
@@ -44,6 +45,12 @@ def file_id_prefix(unique: uuid.UUID) -> str:
     """Return how the ids of new file groups begin: never by eight digits, as those of an index's buckets do."""
     text = str(unique)
     return f"f{text[1:]}" if text[:8].isdigit() else text
+
+
+def bucket_of_file_id(file_id: str) -> int | None:
+    """Return the bucket that a file id names; None when it names none."""
+    match = _BUCKET.match(file_id)
+    return int(match.group(1)) if match else None
 
 
 def join_path(partition_path: str, name: str) -> str:

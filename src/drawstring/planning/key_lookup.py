@@ -1,13 +1,12 @@
-"""Record keys that a condition asks for, and the files that cannot hold them by the bloom filters in their footers.
-
-The record index is not asked: it knows one place of each key, and an insert may have written the key to another.
-"""
+"""Record keys that a condition asks for, and the files that cannot hold them by the bloom filters in their footers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 from typing import Any
 
 import pyarrow as pa
@@ -38,37 +37,65 @@ class KeyQuestion:
 
     def keys(self, predicate: Predicate) -> tuple[str, ...] | None:
         """The texts of keys of which every matching row has one; None where the condition does not tell."""
-        found = [keys for part in conjuncts(predicate) if (keys := self._of(part)) is not None]
+        parts = conjuncts(predicate)
+        found = [keys for part in parts if (keys := self._of(part)) is not None]
+        if (several := self._of_all_fields(parts)) is not None:
+            found.append(several)
         shortest = min(found, key=len, default=None)
         return shortest if shortest is not None and len(shortest) <= MAX_KEYS else None
+
+    def _of_all_fields(self, parts: Sequence[Predicate]) -> tuple[str, ...] | None:
+        """The texts of keys of several fields, where the condition tells the values of each."""
+        fields = self.config.record_key_fields
+        if len(fields) < 2 or self.config.key_generator not in _GENERATORS:
+            return None
+        choices: list[tuple[str, ...]] = []
+        for field in fields:
+            told = [_told(part) for part in parts]
+            texts = [self._shown(*each) for each in told if each is not None and each[0] == Column((field,))]
+            shortest = min((each for each in texts if each is not None), key=len, default=None)
+            if shortest is None:
+                return None
+            choices.append(tuple(f"{field}:{text}" for text in shortest))
+        if prod(map(len, choices)) > MAX_KEYS:
+            return None
+        return tuple(",".join(values) for values in product(*choices))
 
     def _of(self, part: Predicate) -> tuple[str, ...] | None:
         if isinstance(part, Or):
             several = [self._of(each) for each in part.parts]
             known = [keys for keys in several if keys is not None]
             return tuple(key for keys in known for key in keys) if len(known) == len(several) else None
-        if isinstance(part, Comparison) and part.op in ("=", "<=>"):
-            return self._texts(part.column, (part.literal.value,))
-        return self._texts(part.column, part.values) if isinstance(part, In) else None
+        told = _told(part)
+        return None if told is None else self._texts(*told)
 
     def _texts(self, column: Column, values: Sequence[Any]) -> tuple[str, ...] | None:
         """How values of the key column, or of Hudi's own, stand in files; only where a value has one text."""
         is_key = len(column.path) == 1 and column.path == self.config.record_key_fields
         if column.path != (RECORD_KEY,) and not (is_key and self.config.key_generator in _GENERATORS):
             return None
-        kind = self.schema.field(column.path[0]).type if column.path[0] in self.schema.names else pa.null()
-        wanted = str if pa.types.is_string(kind) else int if pa.types.is_integer(kind) else None
-        # A null among the values matches no row.
-        present = [value for value in values if value is not None]
-        if (
-            wanted is None
-            or len(present) < len(values)
-            or any(type(v) is not wanted or v == "" for v in present)
-        ):
-            return None
-        texts = [str(value) for value in present]
+        texts = self._shown(column, values)
+        if texts is None or not is_key:
+            return texts
         # Generators of several fields, and some of one, write the field's name in front.
-        return (*texts, *(f"{column.path[0]}:{text}" for text in texts)) if is_key else tuple(texts)
+        return (*texts, *(f"{column.path[0]}:{text}" for text in texts))
+
+    def _shown(self, column: Column, values: Sequence[Any]) -> tuple[str, ...] | None:
+        """How values stand in keys; None where one may stand in several ways."""
+        name = column.path[0]
+        kind = self.schema.field(name).type if name in self.schema.names else pa.null()
+        wanted = str if pa.types.is_string(kind) else int if pa.types.is_integer(kind) else None
+        # A null among the values, and a text that generators replace, have no text of their own.
+        if wanted is None or any(type(value) is not wanted or value == "" for value in values):
+            return None
+        return tuple(map(str, values))
+
+
+def _told(part: Predicate) -> tuple[Column, Sequence[Any]] | None:
+    """The values that a condition asks of a column; None for other conditions."""
+    if isinstance(part, Comparison) and part.op in ("=", "<=>"):
+        return part.column, (part.literal.value,)
+    return (part.column, part.values) if isinstance(part, In) else None
 
 
 def without_keys(storage: Storage, tasks: Sequence[ReadTask], keys: Sequence[str]) -> list[bool]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from drawstring.model.read_task import ReadTask
 from drawstring.planning.aggregates import MetadataAggregation, PartialAnswer, columns_of_aggregation
 from drawstring.planning.key_lookup import BY_BLOOM_FILTER, KeyQuestion, without_keys
+from drawstring.planning.key_places import BY_RECORD_INDEX, groups_of_keys, has_record_index
 from drawstring.planning.partition_facts import PartitionFacts
 from drawstring.planning.pruning import MAX_FOOTERS, FileSkipping
 from drawstring.planning.row_limit import BY_LIMIT, beyond_limit
@@ -78,7 +79,8 @@ class ScanPlanner:
         notes: list[str] = []
         steps = (
             self._by_statistics,
-            self._by_keys,
+            lambda left: self._by_record_index(left, notes),
+            self._by_bloom_filters,
             self._by_runtime_filters,
             lambda left: self._by_rows_needed(left, notes),
         )
@@ -110,15 +112,33 @@ class ScanPlanner:
         """Leave out tasks whose files cannot hold a matching row."""
         return self._pruned(tasks, self.request.predicate)
 
-    def _by_keys(self, tasks: Sequence[ReadTask]) -> Sequence[str | None]:
-        """Leave out tasks whose files hold none of the record keys that are asked for."""
-        predicate, state = self.request.predicate, self.source.state
-        question = KeyQuestion(state.config, self.source.schema)
-        keys = None if predicate is None or not state.data_skipping else question.keys(predicate)
+    def _by_record_index(self, tasks: Sequence[ReadTask], notes: list[str]) -> Sequence[str | None]:
+        """Leave out tasks whose file group has none of the record keys that are asked for."""
+        keys = self._keys
+        if keys is None or len(tasks) < 2 or not has_record_index(self.source.state):
+            return (None,) * len(tasks)
+        groups = groups_of_keys(self.source, keys)
+        if isinstance(groups, str):
+            _log.info("the record index of %s is not asked: %s", self._root, groups)
+            notes.append(f"{BY_RECORD_INDEX}: not asked, for {groups}")
+            return (None,) * len(tasks)
+        return [None if task.slice.group in groups else BY_RECORD_INDEX for task in tasks]
+
+    def _by_bloom_filters(self, tasks: Sequence[ReadTask]) -> Sequence[str | None]:
+        """Leave out tasks whose files hold none of the record keys that are asked for, by their footers."""
+        keys = self._keys
         if keys is None or len(tasks) < 2:
             return (None,) * len(tasks)
-        left_out = without_keys(state.storage, tasks, keys)
+        left_out = without_keys(self.source.state.storage, tasks, keys)
         return [BY_BLOOM_FILTER if out else None for out in left_out]
+
+    @cached_property
+    def _keys(self) -> Sequence[str] | None:
+        """The record keys that the condition asks for, where files may be skipped by them."""
+        predicate, state = self.request.predicate, self.source.state
+        if predicate is None or not state.data_skipping:
+            return None
+        return KeyQuestion(state.config, self.source.schema).keys(predicate)
 
     def _by_runtime_filters(self, tasks: Sequence[ReadTask]) -> Sequence[str | None]:
         predicate = conjunction(self.request.runtime_filters)

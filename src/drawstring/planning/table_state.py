@@ -169,6 +169,11 @@ class TableState:
         return {}
 
     @cached_property
+    def known_key_places(self) -> list[Any]:
+        """Where the record index says that keys are, or why it proves nothing; empty until that was asked."""
+        return []
+
+    @cached_property
     def _views(self) -> dict[str | None, FileSystemView]:
         return {}
 

@@ -111,6 +111,15 @@ class MetadataTable:
         synchronised = (i for i in self.timeline.completed_writes if i.action is Action.DELTACOMMIT)
         return any(instant.requested_time > newest for instant in synchronised)
 
+    def tells_of_others_than(self, timeline: Timeline) -> bool:
+        """Whether a write counts here that a timeline does not know and that may have come after it was listed."""
+        start = timeline.start or ""
+        return any(
+            instant.requested_time not in timeline.by_requested_time and instant.requested_time > start
+            for instant in self.timeline.completed_writes
+            if instant.action is Action.DELTACOMMIT and not instant.requested_time.startswith(_INITIAL)
+        )
+
     @cached_property
     def _files(self) -> dict[str, list[tuple[str, int]]]:
         by_partition: dict[str, FileSizes] = {}
@@ -199,6 +208,14 @@ class MetadataTable:
             else:
                 reader = HFileReader(block.content(), path=block.path)
                 yield list(read(reader)), block.schema_json or reader.schema or "", []
+
+    def base_entries(self, found: FileSlice, keys: Iterable[bytes]) -> tuple[int, list[Entry]]:
+        """How many entries the base file of a slice holds, and those with some keys."""
+        if found.base_file is None:
+            return 0, []
+        with self._storage.open(found.base_file.path) as file:
+            reader = HFileReader(file, path=found.base_file.path)
+            return reader.entry_count, list(reader.lookup(keys))
 
     def _live_blocks(self, found: FileSlice) -> Iterator[LogBlock]:
         blocks: list[LogBlock] = []

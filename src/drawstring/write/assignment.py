@@ -14,9 +14,9 @@ from enum import Enum
 
 from drawstring.config.write_options import FileOptions
 from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice
-from drawstring.model.file_names import file_id_prefix
+from drawstring.model.file_names import bucket_of_file_id, file_id_prefix
 from drawstring.model.read_task import ReadTask
-from drawstring.write.bucket_index import BucketRule, bucket_file_id, bucket_of_file_id
+from drawstring.write.bucket_index import BucketRule, bucket_file_id
 
 HASH_RANGE = 1 << 20
 """Rows of new keys are spread over buckets by a hash of their key in this range."""

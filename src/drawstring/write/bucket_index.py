@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from drawstring.config.index_options import IndexOptions
 from drawstring.errors import InvalidInput, InvalidOption, UnsupportedTable
 from drawstring.model.file_group import FileGroupId, FileSlice
+from drawstring.model.file_names import bucket_of_file_id
 from drawstring.model.key_names import EMPTY_KEY_PART, NULL_KEY_PART
 
 Hashes = npt.NDArray[np.int32]
-_FILE_ID = re.compile(r"^(\d{8})-")
 _LARGEST = 0x7FFFFFFF
 
 
@@ -91,12 +91,6 @@ def bucket_numbers(keys: pa.Array, rule: BucketRule) -> npt.NDArray[np.int32]:
 def bucket_file_id(bucket: int) -> str:
     """Return a new file id of a bucket: its number in eight digits, then the rest of a UUID."""
     return f"{bucket:08d}{str(uuid.uuid4())[8:]}-0"
-
-
-def bucket_of_file_id(file_id: str) -> int | None:
-    """Return the bucket that a file id names; None when it names none."""
-    match = _FILE_ID.match(file_id)
-    return int(match.group(1)) if match else None
 
 
 def bucket_places(groups: Iterable[FileGroupId]) -> frozenset[tuple[str, int]]:

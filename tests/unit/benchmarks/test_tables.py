@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import drawstring
 from benchmarks import tables
 from benchmarks.tables import Shape
-from drawstring.write.bucket_index import BucketRule, bucket_numbers, bucket_of_file_id
+from drawstring.model.file_names import bucket_of_file_id
+from drawstring.write.bucket_index import BucketRule, bucket_numbers
 
 
 def test_copy_on_write_table_has_its_rows(tmp_path):

@@ -6,13 +6,8 @@ import pyarrow as pa
 import pytest
 
 from drawstring.errors import InvalidInput, InvalidOption
-from drawstring.write.bucket_index import (
-    BucketRule,
-    bucket_file_id,
-    bucket_numbers,
-    bucket_of_file_id,
-    string_hashes,
-)
+from drawstring.model.file_names import bucket_of_file_id
+from drawstring.write.bucket_index import BucketRule, bucket_file_id, bucket_numbers, string_hashes
 
 # The fields of the key, the fields that are hashed, and the bucket of each key.
 HUDI: list[tuple[tuple[str, ...], tuple[str, ...], dict[str, int]]] = [

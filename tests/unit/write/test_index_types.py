@@ -8,8 +8,9 @@ import pytest
 import drawstring
 from drawstring.config.write_options import WriteOptions
 from drawstring.errors import CommitConflict, InvalidOption, UnsupportedTable
+from drawstring.model.file_names import bucket_of_file_id
 from drawstring.storage import LocalStorage
-from drawstring.write.bucket_index import BucketRule, bucket_numbers, bucket_of_file_id
+from drawstring.write.bucket_index import BucketRule, bucket_numbers
 from drawstring.write.in_process import ArrowRows
 from drawstring.write.pipeline import write_rows
 from tests import small_writes

@@ -8,6 +8,7 @@ import pytest
 from drawstring.model.file_group import FileGroupId, FileSlice
 from drawstring.storage import LocalStorage
 from drawstring.view.metadata_keys import file_groups_of
+from drawstring.view.record_index import RecordIndexShards
 from drawstring.write.index import SimpleIndex
 from drawstring.write.record_index import RecordIndex
 from drawstring.write.table_facts import load_state, visible_slices
@@ -53,7 +54,7 @@ def test_only_the_shards_of_the_keys_are_read(state):
 
     shards = tuple(FileSlice(FileGroupId("record_index", f"{n}"), "0", None) for n in range(5))
     keys = pa.array(["one", "two"])
-    assert RecordIndex(Table(), shards).locate(state.storage, keys, ()) == []
+    assert RecordIndex(RecordIndexShards(Table(), shards)).locate(state.storage, keys, ()) == []
     assert read == [str(n) for n in sorted(set(file_groups_of(keys, 5).tolist()))]
     assert len(read) < 5
 

@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from drawstring.config.read_options import BUCKET_ENGINE, BUCKET_FIELD, BUCKETS, INDEX_TYPE, ReadOptions
 from drawstring.config.table_config import TableConfig
+from drawstring.model.file_names import bucket_of_file_id
 from drawstring.model.read_task import ReadTask
 from drawstring.planning.slice_statistics import SliceFacts
 from drawstring.predicates.ast import Column
 from drawstring.view.partitions import is_shown
-from drawstring.write.bucket_index import BucketRule, bucket_numbers, bucket_of_file_id
+from drawstring.write.bucket_index import BucketRule, bucket_numbers
 
 FactsOf = Callable[[Sequence[ReadTask], dict[str, pa.DataType], int], list[SliceFacts]]
 

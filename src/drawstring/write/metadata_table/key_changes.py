@@ -14,13 +14,12 @@ import pyarrow.compute as pc
 
 from drawstring.model.commit_metadata import SERVICE_OPERATIONS, CommitMetadata, WriteStat
 from drawstring.model.file_group import FileGroupId, FileSlice
-from drawstring.model.file_names import parse_base_file, parse_log_file
+from drawstring.model.file_names import bucket_of_file_id, parse_base_file, parse_log_file
 from drawstring.planning.snapshot import TaskFacts
 from drawstring.planning.table_schemas import TableSchemas
 from drawstring.planning.table_state import TableState
 from drawstring.reading.task_reader import read_task
 from drawstring.schema.meta_columns import RECORD_KEY
-from drawstring.write.bucket_index import bucket_of_file_id
 from drawstring.write.metadata_table.changes import PathOf, at_its_name
 from drawstring.write.metadata_table.records import KeyLocation
 
