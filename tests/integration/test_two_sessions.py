@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.errors import AnalysisException
 
 import drawstring
 from drawstring.config.write_options import WriteOptions
@@ -77,11 +78,14 @@ def test_scenario(spark, tmp_path, monkeypatch, scenario, operation, table_type)
     assert entered
     expected = [(1, 1)] * ((start is not None) + (recorded is not None and operation == "bulk_insert"))
     expected = expected or [(1, 1)] * (recorded is not None)
-    found = spark.read.format("hudi").load(path)
-    rows = sorted((row.id, row.v) for row in found.collect())
-    assert rows == expected + [(10, 10)] * (now is not None)
-    columns = [name for name in found.columns if name in ("v", "x", "y")]
-    assert columns == COLUMNS[recorded or now or start]
+    assert_recorded(spark, path, expected + [(10, 10)] * (now is not None), COLUMNS[recorded or now or start])
+
+
+def assert_recorded(session, path, rows, columns):
+    """The table has these rows and columns, its newest commit says so, and nothing is left pending."""
+    found = session.read.format("hudi").load(path)
+    assert sorted((row.id, row.v) for row in found.collect()) == rows
+    assert [name for name in found.columns if name in ("v", "x", "y")] == columns
     state = drawstring.open_table(path).state()
     newest = state.metadata(state.timeline.completed_writes[-1]).schema
     assert [f.name for f in table_schema_from_avro(newest) if f.name in ("v", "x", "y")] == columns
@@ -108,3 +112,44 @@ def test_sql_writes_beside_another_session_that_keeps_or_widens_the_schema(
     kept = [(1, 1)] if statement == "INSERT INTO" else []
     assert sorted((row.id, row.v) for row in found.collect()) == [*kept, (2, 2), (10, 10)]
     assert [name for name in found.columns if name in ("v", "x")] == columns
+
+
+@pytest.mark.parametrize("scenario", [5, 7, 8])
+def test_write_that_widens_the_schema_beside_a_session_that_speaks_sql(
+    spark, tmp_path, monkeypatch, scenario
+):
+    """No statement widens a table: the other session's inserts have the columns that a DataFrame gave it before."""
+    _, now, writer, recorded = SCENARIOS[scenario]
+    path, other = str(tmp_path / "t"), spark.newSession()
+    create_table(LocalStorage(path), WriteOptions.of(OPTIONS).table)
+    write(spark, path, "S1", 1, "mine", "insert")
+    spark.sql(f"CREATE TABLE sql_beside USING hudi LOCATION '{path}'")
+    expected = [(1, 1), (10, 10)]
+
+    def insert_by_sql():
+        if now == "S2":
+            write(other, path, now, 11, "other", "insert")
+            other.catalog.refreshTable("sql_beside")
+            expected.append((11, 11))
+        other.sql(f"INSERT INTO sql_beside {insert(COLUMNS[now], 10, 'other')}")
+
+    try:
+        with pytest.raises(AnalysisException, match="too many data columns"):
+            spark.sql(f"INSERT INTO sql_beside {insert(['v', 'x'], 1, 'mine')}")
+        entered = beside(monkeypatch, insert_by_sql)
+        if recorded is None:
+            with pytest.raises(Exception, match="CONCURRENT_SCHEMA_EVOLUTION"):
+                write(spark, path, writer, 2, "mine", "upsert")
+        else:
+            write(spark, path, writer, 2, "mine", "upsert")
+            expected.append((2, 2))
+    finally:
+        spark.sql("DROP TABLE sql_beside")
+    assert entered
+    assert_recorded(spark, path, sorted(expected), COLUMNS[recorded or now])
+
+
+def insert(columns, key, partition):
+    """A partition and the values of one row."""
+    values = ", ".join(f"{key} AS {name}" for name in columns)
+    return f"PARTITION (p = '{partition}') SELECT {key}L AS id, {values}"
