@@ -7,8 +7,12 @@ anybody out; what orders changes are the slots:
     begin:   look at the table, create the requested, then the inflight file, stage data files
     commit:  take the lock, look for the highest slot, finish what it decided, validate, create the next slot,
              look for higher slots (then ours is a deleted number: void), give staged files their final names,
-             create the completed file, delete old slots, release the lock
-    rollback, of one's own write or of any other at any moment: the same, and deleting instead of publishing
+             tell the metadata table (its deltacommit of the same instant), create the completed file, delete old
+             slots, release the lock
+    rollback, of one's own write or of any other at any moment: the same, and instead of publishing it takes back what
+             the metadata table was told while the instant is pending, then deletes
+
+What the metadata table says of an instant counts unless the instant is pending, for Hudi's readers and for ours.
 
 Each `Variant` switches one rule off; the explorer must find what that breaks.
 """
@@ -38,6 +42,8 @@ class Shared(NamedTuple):
     rolled_back: int = 0
     torn: int = 0
     straggled: int = 0
+    told: int = 0
+    abandoned: int = 0
     lock: int = 0
 
 
@@ -83,6 +89,15 @@ class Variant:
     unique_staged_names: bool = True
     hudi_rolls_back: bool = False
     """Whether a writer that knows no slots rolls pending writes back, under the lock."""
+    hudi_dies: bool = False
+    """Whether a writer that knows no slots dies between the metadata table's commit and its completed instant."""
+    hudi_takes_back: bool = True
+    """Whether it keeps the metadata table; if not, the next writer puts that right."""
+    tells_before_completed: bool = True
+    finisher_tells: bool = True
+    rollback_takes_back: bool = True
+    takes_back_while_pending: bool = True
+    void_takes_back: bool = True
     sees_what_hudi_rolled_back: bool = True
     keeps: int = field(default=1)
     """How many slots stay behind the newest; the fewer, the sooner numbers come again."""
@@ -144,7 +159,7 @@ class Protocol:
 
     def alike(self, shared: Shared, actors: tuple[Actor, ...]) -> tuple[Shared, tuple[Actor, ...]]:
         """The same state with the writers called in another order, alike for many states that differ in that only."""
-        masks = shared[1:9]
+        masks = shared[1:-1]
 
         def looks(me: int) -> tuple[object, ...]:
             actor = actors[me]
@@ -177,13 +192,25 @@ class Protocol:
                 if actors[me].step not in ("begin", "inflight") and not s.straggled & 1 << me:
                     late = s._replace(staged=s.staged | 1 << me, straggled=s.straggled | 1 << me)
                     found.append((f"straggler of {me}", (late, actors)))
+        for me in range(self.writers if self.variant.hudi_dies else 0):
+            if actors[me].step == "begin" and not s.requested & 1 << me:
+                begun = s._replace(
+                    requested=s.requested | 1 << me, inflight=s.inflight | 1 << me, told=s.told | 1 << me
+                )
+                dead = actors[me]._replace(step="crashed")
+                found.append((f"Hudi dies as {me}", (begun, (*actors[:me], dead, *actors[me + 1 :]))))
         if self.variant.hudi_rolls_back and self._may_lock(s, actors, -1):
             for me in range(self.writers):
                 if s.requested & ~s.completed & 1 << me:
                     rolled = self._gone(self._deleted(s, 1 << me), 1 << me)
-                    without = rolled._replace(final=rolled.final & ~(1 << me), lock=0)
-                    found.append((f"Hudi rolls {me} back", (without, actors)))
+                    found.append((f"Hudi rolls {me} back", (self._as_hudi(rolled, 1 << me), actors)))
         return found
+
+    def _as_hudi(self, s: Shared, bit: int) -> Shared:
+        without = s._replace(final=s.final & ~bit, lock=0)
+        if self.variant.hudi_takes_back:
+            return self._untold(without, bit)
+        return without._replace(abandoned=without.abandoned | (bit & without.told))
 
     # Writing
 
@@ -237,7 +264,10 @@ class Protocol:
         """Read the highest slot and look whether it was carried out."""
         found = self._to_finish(s, a)
         rolling = a.answer == "rolling" and not self.variant.rollback_finishes
-        if not found or rolling or self.variant.voids_unfinished:
+        void = self._void_decision(s, a)
+        if void and self.variant.void_takes_back:
+            yield self._untold(s, bit_of(void)), a._replace(step=self._after_finishing(a), decision=0)
+        elif not found or rolling or self.variant.voids_unfinished:
             yield s, a._replace(step=self._after_finishing(a), decision=0)
         elif self.variant.waits_for_others_to_finish:
             yield s, a._replace(step="lock")
@@ -265,6 +295,11 @@ class Protocol:
                 return found
         return 0
 
+    def _void_decision(self, s: Shared, a: Actor) -> int:
+        """The newest decision, if its instant is gone and it was not carried out."""
+        found = s.slots[a.number - 1] if a.number <= len(s.slots) else 0
+        return found if found and not self._is_done(s, found) and self._is_void(s, found) else 0
+
     def _is_done(self, s: Shared, decision: int) -> bool:
         if kind_of(decision) == COMMIT:
             return bool(s.completed & bit_of(decision))
@@ -280,13 +315,24 @@ class Protocol:
     ) -> Iterator[tuple[Shared, Actor]]:
         bit = bit_of(a.decision)
         if kind_of(a.decision) == ROLLBACK:
-            yield self._deleted(s, bit), a._replace(step="finish_last")
+            yield self._taken_back(s, bit), a._replace(step="finish_delete")
         elif not (s.staged | s.final) & bit and self.variant.renames_before_completed:
             yield s, a._replace(step="failed")
         elif self.variant.renames_before_completed:
-            yield self._renamed(s, bit), a._replace(step="finish_last")
+            yield self._renamed(s, bit), a._replace(step="finish_tell")
         else:
-            yield s, a._replace(step="finish_last")
+            yield s, a._replace(step="finish_tell")
+
+    def _finish_delete(
+        self, s: Shared, me: int, a: Actor, _all: tuple[Actor, ...]
+    ) -> Iterator[tuple[Shared, Actor]]:
+        yield self._deleted(s, bit_of(a.decision)), a._replace(step="finish_last")
+
+    def _finish_tell(
+        self, s: Shared, me: int, a: Actor, _all: tuple[Actor, ...]
+    ) -> Iterator[tuple[Shared, Actor]]:
+        bit = bit_of(a.decision) if self.variant.finisher_tells else 0
+        yield s._replace(told=s.told | bit), a._replace(step="finish_last")
 
     def _finish_last(
         self, s: Shared, me: int, a: Actor, actors: tuple[Actor, ...]
@@ -303,6 +349,13 @@ class Protocol:
             return s
         torn = s.torn | (bit & s.straggled & s.final)
         return s._replace(staged=s.staged & ~bit, final=s.final | bit, torn=torn)
+
+    def _untold(self, s: Shared, bit: int) -> Shared:
+        return s._replace(told=s.told & ~bit, abandoned=s.abandoned & ~bit)
+
+    def _taken_back(self, s: Shared, bit: int) -> Shared:
+        at_once = self.variant.rollback_takes_back and self.variant.takes_back_while_pending
+        return self._untold(s, bit) if at_once else s
 
     def _deleted(self, s: Shared, bit: int) -> Shared:
         # Nothing has a final name before it was decided, so a rollback need not look for any.
@@ -365,18 +418,28 @@ class Protocol:
     def _rename(
         self, s: Shared, me: int, a: Actor, _all: tuple[Actor, ...]
     ) -> Iterator[tuple[Shared, Actor]]:
+        after = "tell" if self.variant.tells_before_completed else "complete"
         if not self.variant.renames_before_completed:
-            yield s, a._replace(step="complete")
+            yield s, a._replace(step=after)
         elif not (s.staged | s.final) & 1 << me:
             yield s, a._replace(step="failed")
         else:
-            yield self._renamed(s, 1 << me), a._replace(step="complete")
+            yield self._renamed(s, 1 << me), a._replace(step=after)
+
+    def _tell(self, s: Shared, me: int, a: Actor, _all: tuple[Actor, ...]) -> Iterator[tuple[Shared, Actor]]:
+        told = s._replace(told=s.told | 1 << me)
+        if self.variant.tells_before_completed:
+            yield told, a._replace(step="complete")
+        else:
+            yield from self._forget(told, me, a)
 
     def _complete(
         self, s: Shared, me: int, a: Actor, _all: tuple[Actor, ...]
     ) -> Iterator[tuple[Shared, Actor]]:
         done = complete(s, 1 << me, a.base)
-        if self.variant.renames_before_completed:
+        if not self.variant.tells_before_completed:
+            yield done, a._replace(step="tell", answer="committed")
+        elif self.variant.renames_before_completed:
             yield from self._forget(done, me, a._replace(answer="committed"))
         else:
             yield done, a._replace(step="late_rename", answer="committed")
@@ -412,7 +475,7 @@ class Protocol:
                 if self.variant.rollback_takes_slot:
                     yield from self._lock(s, me, rolling, actors)
                 else:
-                    yield s, rolling._replace(step="delete")
+                    yield s, rolling._replace(step="take_back")
 
     def _aborted(self, me: int, a: Actor, *, decided: bool = False) -> Actor:
         """Roll back one's own write. What cannot have been decided may be deleted without a slot."""
@@ -441,12 +504,17 @@ class Protocol:
             yield s, a._replace(step="lock")
             return
         created = s._replace(slots=with_slot(s.slots, a.number, code(ROLLBACK, a.target)))
-        yield created, a._replace(step="look_again_rollback" if self.variant.post_check else "delete")
+        yield created, a._replace(step="look_again_rollback" if self.variant.post_check else "take_back")
 
     def _look_again_rollback(
         self, s: Shared, me: int, a: Actor, _all: tuple[Actor, ...]
     ) -> Iterator[tuple[Shared, Actor]]:
-        yield s, a._replace(step="delete" if highest(s.slots) == a.number else "lock")
+        yield s, a._replace(step="take_back" if highest(s.slots) == a.number else "lock")
+
+    def _take_back(
+        self, s: Shared, me: int, a: Actor, _all: tuple[Actor, ...]
+    ) -> Iterator[tuple[Shared, Actor]]:
+        yield self._taken_back(s, 1 << a.target), a._replace(step="delete")
 
     def _delete(
         self, s: Shared, me: int, a: Actor, _all: tuple[Actor, ...]
@@ -460,7 +528,16 @@ class Protocol:
         self, s: Shared, me: int, a: Actor, _all: tuple[Actor, ...]
     ) -> Iterator[tuple[Shared, Actor]]:
         ended = a._replace(answer="not committed" if a.target == me else "rolled back")
-        yield from self._forget(self._gone(s, 1 << a.target), me, ended)
+        gone = self._gone(s, 1 << a.target)
+        if self.variant.takes_back_while_pending:
+            yield from self._forget(gone, me, ended)
+        else:
+            yield gone, ended._replace(step="take_back_late")
+
+    def _take_back_late(
+        self, s: Shared, me: int, a: Actor, _all: tuple[Actor, ...]
+    ) -> Iterator[tuple[Shared, Actor]]:
+        yield from self._forget(self._untold(s, 1 << a.target), me, a)
 
 
 def check(shared: Shared, actors: tuple[Actor, ...]) -> None:
@@ -472,6 +549,10 @@ def check(shared: Shared, actors: tuple[Actor, ...]) -> None:
         raise Violation("a committed file is missing")
     if s.completed & s.rolled_back:
         raise Violation("a rolled-back write is visible")
+    if s.completed & ~s.told:
+        raise Violation("the metadata table lacks a committed write")
+    if s.told & ~(s.completed | s.inflight | s.requested | s.abandoned):
+        raise Violation("the metadata table tells of a write that is not there")
     if s.torn & s.completed:
         raise Violation("a committed file was replaced")
     for me, actor in enumerate(actors):

@@ -89,6 +89,10 @@ def _check_live(protocol: Protocol, shared: Shared, actors: tuple[Actor, ...], r
         after, dead, stopped_at = _run_alone(protocol, after, (*dead, Actor()))
         if dead[-1].answer == "committed":
             check(after, dead)
+            if after.abandoned:
+                raise Violation(
+                    "the metadata table tells of a write that is not there, and nobody takes it back"
+                )
             rescued.add(hash(shared))
             return
     raise Violation(f"wedged: nobody can commit any more (a new writer ends at {stopped_at!r})")

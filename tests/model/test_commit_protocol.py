@@ -46,6 +46,31 @@ BROKEN = [
     ),
     (Variant("Hudi rolls back under a lock that lapses", hudi_rolls_back=True), ""),
     (Variant("attempts of a task share a name", unique_staged_names=False), "replaced"),
+    (
+        Variant("metadata table told after the completed file", tells_before_completed=False),
+        "lacks a committed",
+    ),
+    (Variant("who finishes a commit tells no metadata table", finisher_tells=False), "lacks a committed"),
+    (
+        Variant(
+            "rollback leaves what the metadata table was told", hudi_dies=True, rollback_takes_back=False
+        ),
+        "tells of a write",
+    ),
+    (
+        Variant("rollback takes it back after the instant", hudi_dies=True, takes_back_while_pending=False),
+        "tells of a write",
+    ),
+    (
+        Variant(
+            "void decisions leave what the metadata table was told",
+            lock_lapses=False,
+            hudi_rolls_back=True,
+            hudi_takes_back=False,
+            void_takes_back=False,
+        ),
+        "nobody takes it back",
+    ),
 ]
 
 
@@ -53,6 +78,13 @@ SAFE = [
     Variant(),
     Variant("two old slots are kept", keeps=2),
     Variant("Hudi rolls back under a lock that never lapses", lock_lapses=False, hudi_rolls_back=True),
+    Variant(
+        "Hudi rolls back and leaves what the metadata table was told",
+        lock_lapses=False,
+        hudi_rolls_back=True,
+        hudi_takes_back=False,
+    ),
+    Variant("Hudi dies after it told the metadata table", hudi_dies=True),
     Variant("what was never decided is undone without slot", abort_takes_slot=False),
 ]
 
