@@ -149,6 +149,9 @@ class HookedStorage(LocalStorage):
         act = super().exchange
         self._changed("exchange", "", lambda: act(other))
 
+    def sync_parent(self) -> None:
+        self._changed("sync_parent", "", super().sync_parent)
+
 
 def hooked(root: str) -> HookedStorage:
     """A storage of a type of its own."""

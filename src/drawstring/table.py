@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 
 from drawstring.config.arguments import check_delete_marker, check_mapping, check_merge_type, path_text
-from drawstring.config.metadata_options import MetadataTableOptions
 from drawstring.config.read_options import (
     AS_OF,
     BEGIN,
@@ -118,7 +117,12 @@ def create_table(
         )
     storage = open_storage(path_text(uri), {key: str(value) for key, value in (options or {}).items()})
     write_options = WriteOptions.of(options)
-    create_on_storage(storage, write_options.table, schema=incoming_schema(storable_schema(schema)))
+    create_on_storage(
+        storage,
+        write_options.table,
+        schema=incoming_schema(storable_schema(schema)),
+        concurrency=write_options.concurrency,
+    )
     return open_table(uri)
 
 
@@ -320,19 +324,23 @@ class Table:
         """Drop partitions by path; `*` matches any text."""
         return delete_partitions(self.storage, paths, options=WriteOptions.of(options))
 
-    def rollback(self, instant: str | None = None) -> list[str]:
+    def rollback(self, instant: str | None = None, *, options: Mapping[str, Any] | None = None) -> list[str]:
         """Roll back a pending write, or, without an instant, all whose writers are dead; returns their instants.
 
-        A writer of drawstring's that is alive after all finds out when it commits, and tries again.
+        A writer of drawstring's that is alive after all finds out when it commits, and tries again. `options` name the
+        lock that the table's writers take, if it is not the usual one, and say when a writer counts as dead.
         """
+        chosen = WriteOptions.of(options).concurrency
         if instant is None:
-            return rollback_dead(self.storage)
-        rollback_pending(self.storage, instant)
+            return rollback_dead(self.storage, options=chosen)
+        rollback_pending(self.storage, instant, options=chosen)
         return [instant]
 
-    def pending_rollbacks(self, instant: str | None = None) -> list[str]:
+    def pending_rollbacks(
+        self, instant: str | None = None, *, options: Mapping[str, Any] | None = None
+    ) -> list[str]:
         """Return what `rollback` would roll back; nothing is changed."""
-        return writes_to_roll_back(self.storage, instant)
+        return writes_to_roll_back(self.storage, instant, options=WriteOptions.of(options).concurrency)
 
     def clean(self, *, options: Mapping[str, Any] | None = None, dry_run: bool = False) -> CleanResult:
         """Delete file versions that no reader needs any more by the retention; returns what went, or would go.
@@ -400,11 +408,12 @@ class Table:
 
         It has the indexes that it had and drawstring keeps, and those that `options` (`hoodie.metadata.…`) ask for.
         """
-        return rebuild_metadata_table(self.storage, MetadataTableOptions.of(options))
+        wanted = WriteOptions.of(options)
+        return rebuild_metadata_table(self.storage, wanted.metadata_table, options=wanted.concurrency)
 
-    def drop_metadata(self) -> bool:
+    def drop_metadata(self, *, options: Mapping[str, Any] | None = None) -> bool:
         """Remove the metadata table as Hudi does; False when there is none. Writes make it again by default."""
-        return drop_metadata_table(self.storage)
+        return drop_metadata_table(self.storage, options=WriteOptions.of(options).concurrency)
 
     def asked(self) -> ScanSource:
         """What the options ask for: a snapshot, a range of commits, or what they changed."""

@@ -15,6 +15,7 @@ from rich.text import Text
 from drawstring import errors
 from drawstring.cli import doctor as doctor_checks
 from drawstring.cli import render, services
+from drawstring.cli.services import Options, options_of
 from drawstring.inspection.problems import Problem
 
 EXIT_CODES: dict[type[errors.DrawstringError], int] = {
@@ -126,6 +127,7 @@ def rollback(
         str | None, typer.Argument(help="The pending write; without it, all whose writers are dead.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be rolled back.")] = False,
+    option: Options = None,
     as_json: AsJson = False,
 ) -> None:
     """Undo writes that were begun and never completed, as Hudi does. Their rows were never visible.
@@ -134,8 +136,9 @@ def rollback(
     """
     from drawstring.table import open_table
 
-    table = open_table(path)
-    found = table.pending_rollbacks(instant) if dry_run else table.rollback(instant)
+    table, options = open_table(path), options_of(option)
+    roll_back = table.pending_rollbacks if dry_run else table.rollback
+    found = roll_back(instant, options=options)
     if as_json:
         _print_json({"dry_run": dry_run, "instants": found})
     else:
@@ -149,11 +152,11 @@ app.add_typer(metadata_app, name="metadata")
 
 
 @metadata_app.command("rebuild")
-def metadata_rebuild(path: TablePath, as_json: AsJson = False) -> None:
+def metadata_rebuild(path: TablePath, option: Options = None, as_json: AsJson = False) -> None:
     """Make the metadata table anew from the table's files, with the indexes that it had: for one that is damaged."""
     from drawstring.table import open_table
 
-    partitions = open_table(path).rebuild_metadata()
+    partitions = open_table(path).rebuild_metadata(options_of(option))
     if as_json:
         _print_json({"partitions": partitions})
     else:
@@ -161,11 +164,11 @@ def metadata_rebuild(path: TablePath, as_json: AsJson = False) -> None:
 
 
 @metadata_app.command("drop")
-def metadata_drop(path: TablePath, as_json: AsJson = False) -> None:
+def metadata_drop(path: TablePath, option: Options = None, as_json: AsJson = False) -> None:
     """Remove the metadata table. Writes make it again unless hoodie.metadata.enable is false."""
     from drawstring.table import open_table
 
-    dropped = open_table(path).drop_metadata()
+    dropped = open_table(path).drop_metadata(options=options_of(option))
     if as_json:
         _print_json({"dropped": dropped})
     else:

@@ -103,7 +103,12 @@ def compact(
 
 
 def _options(given: list[str] | None, progress: bool) -> Mapping[str, str]:
-    found = {"hoodie.write.progress.enable": str(progress).lower()}
+    return {"hoodie.write.progress.enable": str(progress).lower(), **options_of(given)}
+
+
+def options_of(given: list[str] | None) -> dict[str, str]:
+    """Return what `--option` was given; raises `InvalidOption` for what is not `key=value`."""
+    found: dict[str, str] = {}
     for text in given or ():
         key, equals, value = text.partition("=")
         if not equals or not key.strip():

@@ -255,11 +255,6 @@ class WriteOptions:
     services: ServiceOptions = field(default_factory=ServiceOptions)
     shows_progress: bool = True
 
-    @property
-    def lock_wait_seconds(self) -> float:
-        """How long to wait for the table's lock."""
-        return self.concurrency.lock_wait_seconds
-
     @classmethod
     def of(
         cls, call: Mapping[str, Any] | None = None, *, session: Mapping[str, Any] | None = None

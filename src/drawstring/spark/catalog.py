@@ -78,7 +78,8 @@ def create_table(message: CreateTable) -> TableCreated:
     _require_columns(message, schema)
     sql_options.check_columns(options, schema)
     settings = WriteOptions.of(options, session=message.session)
-    create_on_storage(open_storage(message.path), settings.table, schema=schema)
+    storage = open_storage(message.path)
+    create_on_storage(storage, settings.table, schema=schema, concurrency=settings.concurrency)
     return TableCreated(created=True)
 
 

@@ -149,8 +149,15 @@ class LocalStorage:
         return LocalStorage(f"{os.path.dirname(self._root)}/{name}")
 
     def exchange(self, other: LocalStorage) -> None:
-        """Swap two directories in one step: whoever opens the path sees the one or the other, whole."""
+        """Swap two directories in one step: whoever opens the path sees the one or the other, whole.
+
+        Durable is that only after `sync_parent`.
+        """
         exchange_directories(self._root, other._root)
+
+    def sync_parent(self) -> None:
+        """Make the name of this directory, and of those beside it, durable."""
+        _sync_directory(os.path.dirname(self._root))
 
     def write(self, path: str, content: bytes, *, durable: bool = True) -> None:
         """Create or replace a file; parents are made."""
@@ -280,5 +287,3 @@ def exchange_directories(one: str, other: str) -> None:
     if libc.renameat2(*arguments) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), one, None, other)
-    for parent in {os.path.dirname(one), os.path.dirname(other)}:
-        _sync_directory(parent)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from drawstring.config.concurrency_options import ConcurrencyOptions
 from drawstring.config.merge_rules import COMMIT_TIME, EVENT_TIME, PAYLOADS
 from drawstring.config.properties import format_properties, table_checksum
 from drawstring.config.table_config import TableConfig
@@ -20,7 +21,7 @@ from drawstring.schema.change_images import BOTH
 from drawstring.schema.time_partitions import PREFIX, TimePartition
 from drawstring.storage.base import Storage
 from drawstring.storage.table_properties import PROPERTIES
-from drawstring.write.locks import table_lock
+from drawstring.write.locks import configured_lock
 from drawstring.write.support import require_atomic_create
 from drawstring.write.table_names import avro_names
 
@@ -36,11 +37,17 @@ _EXTRACTORS = "org.apache.hudi.hive."
 _MERGE_PROPERTY = "hoodie.record.merge.property."
 
 
-def create_table(storage: Storage, options: TableOptions, *, schema: pa.Schema | None = None) -> TableConfig:
+def create_table(
+    storage: Storage,
+    options: TableOptions,
+    *,
+    schema: pa.Schema | None = None,
+    concurrency: ConcurrencyOptions | None = None,
+) -> TableConfig:
     """Make a new, empty table; its settings file is published last and only once.
 
     With `schema` (without meta columns) the table is as `CREATE TABLE` makes it: the schema is kept in the
-    settings. Raises `InvalidOption` when settings are missing or contradict each other,
+    settings. `concurrency` names the lock. Raises `InvalidOption` when settings are missing or contradict each other,
     `InvalidInput` when there is a table already.
     """
     require_atomic_create(storage)
@@ -48,7 +55,7 @@ def create_table(storage: Storage, options: TableOptions, *, schema: pa.Schema |
     now = dt.datetime.now(dt.timezone.utc).isoformat()
     content = format_properties(properties, comment=f"Properties saved on {now}")
     # Under the lock, so that nobody who takes back an empty table of theirs takes this one.
-    with table_lock(storage):
+    with configured_lock(storage, concurrency or ConcurrencyOptions()):
         for directory in _DIRECTORIES:
             storage.make_directory(directory)
         created = storage.create_if_absent(PROPERTIES, content)

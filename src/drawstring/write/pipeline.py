@@ -200,11 +200,11 @@ def _write_first(rows: Executor, storage: Storage, wanted: WriteOptions, mode: s
 
 def _write_new(rows: Executor, storage: Storage, wanted: WriteOptions) -> CommitResult:
     plan = plan_first_write(rows.schema, wanted)
-    create_table(storage, wanted.table)
+    create_table(storage, wanted.table, concurrency=wanted.concurrency)
     try:
         return _tried(lambda: _attempt(rows, storage, plan), plan.operation, wanted, rows.can_repeat)
     except BaseException:
-        drop_if_unused(storage)
+        drop_if_unused(storage, options=wanted.concurrency)
         raise
 
 

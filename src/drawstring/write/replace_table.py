@@ -17,7 +17,7 @@ from drawstring.storage import LocalStorage, Storage
 from drawstring.storage.table_properties import PROPERTIES
 from drawstring.timeline.timeline import Timeline
 from drawstring.write import slots
-from drawstring.write.locks import Owner, lock_provider, table_lock
+from drawstring.write.locks import Lease, Owner, configured_lock, lock_provider, table_lock
 from drawstring.write.markers import TEMP
 from drawstring.write.slots import Decision
 from drawstring.write.table_facts import load_state
@@ -49,8 +49,8 @@ def replace_table(storage: Storage, write: Callable[[Storage], R], *, options: C
         _replace(storage, fresh, before, options)
     finally:
         # By now this is the old table, or what was made of the new one before it failed.
-        _drop(storage, name)
-        _at_work.discard(name)
+        if _drop(storage, name):
+            _at_work.discard(name)
     return result
 
 
@@ -69,12 +69,28 @@ def _sign(storage: LocalStorage, name: str) -> None:
     storage.write(f"{TEMP}/{name}/{_OWNER}", Owner.me().to_bytes(), durable=False)
 
 
-def _drop(storage: LocalStorage, name: str) -> None:
-    beside = _beside(storage, name).local_path("")
-    shutil.rmtree(beside, ignore_errors=True)
-    if not os.path.exists(beside):
+def _drop(storage: LocalStorage, name: str) -> bool:
+    """Delete what lies beside the table, once it is durable which of both that is; False when that is not known.
+
+    A power cut may undo an exchange that is not durable: then the old table, whole, is at the table's path again.
+    """
+    beside = _beside(storage, name)
+    try:
+        storage.sync_parent()
+    except OSError:
+        logger.warning(
+            "The folder of %s could not be synced to disk, so that a power cut may undo its last overwrite; %s is kept "
+            "until a later write finds this process ended.",
+            storage.root,
+            beside.root,
+            exc_info=True,
+        )
+        return False
+    shutil.rmtree(beside.local_path(""), ignore_errors=True)
+    if not os.path.exists(beside.local_path("")):
         with suppress(OSError):
             storage.delete(f"{TEMP}/{name}", recursive=True)
+    return True
 
 
 def sweep_overwrites(storage: Storage, folders: Iterable[str]) -> None:
@@ -95,9 +111,8 @@ def _replace(
     storage: LocalStorage, fresh: LocalStorage, before: Timeline, options: ConcurrencyOptions
 ) -> None:
     exchanged = False
-    provider = lock_provider(storage, options.lock_settings)
     try:
-        with table_lock(storage, wait_seconds=options.lock_wait_seconds, provider=provider):
+        with configured_lock(storage, options):
             number = slots.settle(storage)
             _require_same(storage, before, load_state(storage).timeline)
             _exchange(storage, fresh, number + 1)
@@ -154,22 +169,33 @@ def _cannot_exchange(path: str) -> UnsupportedTable:
     )
 
 
-def drop_if_unused(storage: Storage) -> None:
+def drop_if_unused(storage: Storage, *, options: ConcurrencyOptions) -> None:
     """Take back a table that a failed write made, unless somebody has begun to use it.
 
     New tables are made under the lock too, so nobody can make one here in between. Failing to is logged.
     """
+    provider = lock_provider(storage, options.lock_settings)
     try:
-        with table_lock(storage):
+        with table_lock(storage, wait_seconds=options.lock_wait_seconds, provider=provider) as lease:
+            settings = storage.read(PROPERTIES)
             if load_state(storage).timeline.ascending_instants or _has_decisions(storage):
                 return
-            storage.delete(PROPERTIES)
-            for entry in list(storage.list(".hoodie")):
-                if entry.is_directory:
-                    storage.delete(entry.path, recursive=True)
+            # Another table that was made here while the lease lapsed has other settings.
+            if storage.replace_if(PROPERTIES, settings, None):
+                _drop_folders(storage, lease, provider.path)
         _drop_empty_directories(storage)
     except Exception:
         logger.warning("Could not take back the empty table at %s.", storage.root, exc_info=True)
+
+
+def _drop_folders(storage: Storage, lease: Lease, lock: str) -> None:
+    """Delete what settings no longer make a table, but for the folder of the lock, which is held."""
+    for entry in list(storage.list(".hoodie")):
+        if not entry.is_directory or lock.startswith(f"{entry.path}/"):
+            continue
+        if not lease.is_held() or storage.exists(PROPERTIES):
+            return
+        storage.delete(entry.path, recursive=True)
 
 
 def _has_decisions(storage: Storage) -> bool:

@@ -18,7 +18,7 @@ from drawstring.write.commit_encoding import encode_rollback, encode_rollback_pl
 from drawstring.write.heartbeat import DIRECTORY as HEARTBEATS
 from drawstring.write.heartbeat import is_dead
 from drawstring.write.landing import is_completed
-from drawstring.write.locks import table_lock
+from drawstring.write.locks import configured_lock
 from drawstring.write.markers import Markers
 from drawstring.write.metadata_table import keeping
 from drawstring.write.slots import Decision, Step
@@ -28,14 +28,18 @@ logger = logging.getLogger(__name__)
 
 
 def rollback_pending(
-    storage: Storage, requested_time: str, *, clock: Clock = system_clock, lock_wait: float = 60.0
+    storage: Storage,
+    requested_time: str,
+    *,
+    options: ConcurrencyOptions | None = None,
+    clock: Clock = system_clock,
 ) -> str:
     """Roll back the pending write requested at a time, under the table's lock; returns the rollback's instant.
 
     Call it for a write whose writer is known to be dead; one of drawstring's that is alive finds out and fails.
     Raises `InvalidInput` when there is no such pending write.
     """
-    with table_lock(storage, wait_seconds=lock_wait):
+    with configured_lock(storage, options or ConcurrencyOptions()):
         number = slots.settle(storage)
         state = load_state(storage)
         for instant in pending_writes(state):
@@ -54,22 +58,23 @@ def _not_pending(storage: Storage, requested_time: str) -> InvalidInput:
 
 
 def rollback_dead(
-    storage: Storage,
-    *,
-    options: ConcurrencyOptions | None = None,
-    clock: Clock = system_clock,
-    lock_wait: float = 60.0,
+    storage: Storage, *, options: ConcurrencyOptions | None = None, clock: Clock = system_clock
 ) -> list[str]:
     """Roll back every pending write whose writer counts as dead, and return their instants."""
-    with table_lock(storage, wait_seconds=lock_wait):
+    options = options or ConcurrencyOptions()
+    with configured_lock(storage, options):
         number = slots.settle(storage)
         before = load_state(storage)
-        _, after = roll_back_dead_writers(before, number, options or ConcurrencyOptions(), clock=clock)
+        _, after = roll_back_dead_writers(before, number, options, clock=clock)
         return sorted({i.requested_time for i in pending_writes(before)} - _pending_times(after))
 
 
 def writes_to_roll_back(
-    storage: Storage, requested_time: str | None = None, *, clock: Clock = system_clock
+    storage: Storage,
+    requested_time: str | None = None,
+    *,
+    options: ConcurrencyOptions | None = None,
+    clock: Clock = system_clock,
 ) -> list[str]:
     """Return the pending writes that a rollback would undo: the named one, or all whose writers are dead."""
     state = load_state(storage)
@@ -79,7 +84,7 @@ def writes_to_roll_back(
         if not found:
             raise _not_pending(storage, requested_time)
         return found
-    options = ConcurrencyOptions()
+    options = options or ConcurrencyOptions()
     return [i.requested_time for i in pending if is_dead(state, i, options, clock=clock)]
 
 

@@ -28,7 +28,7 @@ from drawstring.write.column_ids import column_id_steps, with_column_ids
 from drawstring.write.commit_encoding import encode_commit, encode_inflight, encode_requested_replace
 from drawstring.write.heartbeat import Heartbeat
 from drawstring.write.landing import is_completed
-from drawstring.write.locks import lock_provider, table_lock
+from drawstring.write.locks import configured_lock
 from drawstring.write.markers import Markers
 from drawstring.write.metadata_table import keeping, upkeep
 from drawstring.write.metadata_table.keeping import Told
@@ -129,8 +129,7 @@ class Transaction:
         options = options or ConcurrencyOptions()
         transaction: Transaction | None = None
         try:
-            provider = lock_provider(storage, options.lock_settings)
-            with table_lock(storage, wait_seconds=options.lock_wait_seconds, provider=provider):
+            with configured_lock(storage, options):
                 state = _settled_state(storage, options, metadata_table, clock)
                 newest = newest_time(state.timeline.ascending_instants)
                 time = next_time(newest, clock=clock, timezone=state.config.timezone)
@@ -230,8 +229,7 @@ class Transaction:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Hold the lock. Once the commit is decided, failing to release it is nothing that undoes it."""
-        provider = lock_provider(self.state.storage, self.options.lock_settings)
-        lock = table_lock(self.state.storage, wait_seconds=self.options.lock_wait_seconds, provider=provider)
+        lock = configured_lock(self.state.storage, self.options)
         lock.__enter__()
         try:
             yield

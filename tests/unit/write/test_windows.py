@@ -24,6 +24,7 @@ from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.instant import Action
 from drawstring.planning.table_state import TableState
 from drawstring.storage import LocalStorage
+from drawstring.storage.table_properties import PROPERTIES
 from drawstring.write import heartbeat, slots
 from drawstring.write.clock import system_clock
 from drawstring.write.commit_encoding import encode_commit, encode_inflight
@@ -160,9 +161,50 @@ def test_failed_first_write_alone_takes_its_empty_table_back(path):
     failing.before = fail
     with pytest.raises(OSError, match="No space left"):
         write(failing, FIRST)
-    assert not (path / ".hoodie" / "hoodie.properties").exists()
+    assert not path.exists()
     write(LocalStorage(str(path)), FIRST)
     assert_read(path, FIRST)
+
+
+@pytest.mark.parametrize("folder", ["", ".hoodie", ".hoodie/.aux"])
+def test_failed_first_write_takes_its_table_back_under_the_lock_that_it_was_told(path, tmp_path, folder):
+    """The lock file lies in the table, or elsewhere; its folder stays as long as it is held."""
+    place = str(path / folder) if folder else str(tmp_path / "locks")
+    options = {"hoodie.write.lock.filesystem.path": place}
+    failing, seen = hooked(str(path)), []
+
+    def fail(number, operation, name):
+        if operation == "open_output":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        if (operation, name) in (("create", PROPERTIES), ("delete", ".hoodie/timeline")):
+            seen.append(Path(place, "lock").exists())
+
+    failing.before = fail
+    with pytest.raises(OSError, match="No space left"):
+        write(failing, FIRST, options=options)
+    assert seen == [True, True]
+    assert not (path / PROPERTIES).exists()
+    write(LocalStorage(str(path)), FIRST, options=options)
+    assert_read(path, FIRST)
+
+
+def test_table_that_was_made_while_a_lease_lapsed_is_not_taken_back(path):
+    failing, made = hooked(str(path)), []
+    storage_based = {"hoodie.write.lock.provider": "StorageBasedLockProvider"}
+
+    def fail(number, operation, name):
+        if operation == "open_output":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        if operation == "replace_if" and name == PROPERTIES:
+            # Paused here for longer than its lease: another job takes the table back, and makes its own.
+            shutil.rmtree(path)
+            made.append(write(LocalStorage(str(path)), NEW, options=storage_based))
+
+    failing.before = fail
+    with pytest.raises(OSError, match="No space left"):
+        write(failing, FIRST, options=storage_based)
+    assert made
+    assert_read(path, NEW)
 
 
 NEW = [("7", "kiel", 1, "new")]
@@ -184,6 +226,25 @@ def test_writer_that_waits_while_the_table_is_overwritten_finds_the_new_one(tabl
     assert waited
     assert_read(path, NEW)
     write(table, [("8", "oslo", 1, "w")])
+    assert_read(path, [*NEW, ("8", "oslo", 1, "w")])
+
+
+def test_overwrite_that_cannot_be_synced_stands_and_keeps_the_old_table_beside(table, path, caplog):
+    """A power cut may undo it: what is at the table's path then must still have its files."""
+    overwriting = hooked(str(path))
+
+    def fail(number, operation, name):
+        if operation == "sync_parent":
+            raise OSError(errno.EIO, "Input/output error")
+
+    overwriting.before = fail
+    assert write(overwriting, NEW, mode="overwrite").instant
+    assert "could not be synced" in caplog.text
+    assert_read(path, NEW)
+    (beside,) = path.parent.glob(".table.new-*")
+    assert_read(beside, FIRST)
+    write(table, [("8", "oslo", 1, "w")])
+    assert beside.exists()  # this process has not ended
     assert_read(path, [*NEW, ("8", "oslo", 1, "w")])
 
 

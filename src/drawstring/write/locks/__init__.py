@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
+from drawstring.config.concurrency_options import ConcurrencyOptions
 from drawstring.storage.base import Storage
 from drawstring.write.locks.base import Lease, LockProvider
 from drawstring.write.locks.file_system import FileSystemLockProvider
@@ -21,6 +22,7 @@ __all__ = [
     "LockProvider",
     "Owner",
     "StorageBasedLockProvider",
+    "configured_lock",
     "lock_provider",
     "table_lock",
 ]
@@ -42,3 +44,9 @@ def table_lock(
         yield lease
     finally:
         lease.release()
+
+
+def configured_lock(storage: Storage, options: ConcurrencyOptions) -> AbstractContextManager[Lease]:
+    """The table's lock by the provider and for the time that the options name: every writer must take the same."""
+    provider = lock_provider(storage, options.lock_settings)
+    return table_lock(storage, wait_seconds=options.lock_wait_seconds, provider=provider)

@@ -36,6 +36,11 @@ class Lease(Protocol):
 class LockProvider(Protocol):
     """A way to let one writer of a table in at a time."""
 
+    @property
+    def path(self) -> str:
+        """Where the lock lies below its storage; empty when it is no file."""
+        ...
+
     def acquire(self, *, wait_seconds: float) -> Lease:
         """Take the lock; raises `CommitConflict` (`LOCK_NOT_ACQUIRED`) when it cannot be had in time."""
         ...

@@ -51,6 +51,11 @@ class InProcessLockProvider:
 
     storage: Storage
 
+    @property
+    def path(self) -> str:
+        """No file."""
+        return ""
+
     def acquire(self, *, wait_seconds: float) -> InProcessLease:
         """Take the lock; a thread that holds it already is refused at once."""
         lock = _lock_of(_key(self.storage))

@@ -79,6 +79,11 @@ class StorageBasedLockProvider:
     renew_seconds: float = 30
     now_ms: Callable[[], int] = _now_ms
 
+    @property
+    def path(self) -> str:
+        """The lock file, relative to the storage."""
+        return LOCK_FILE
+
     def acquire(self, *, wait_seconds: float) -> StorageBasedLease:
         """Take the lease; raises `CommitConflict` naming the holder when it cannot be had in time."""
         owner = str(uuid.uuid4())

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from drawstring.config.concurrency_options import ConcurrencyOptions
 from drawstring.config.metadata_options import MetadataTableOptions
 from drawstring.config.table_config import INDEX_DEFINITIONS, METADATA_PARTITIONS
 from drawstring.errors import CommitConflict, CorruptTable
@@ -24,7 +25,7 @@ from drawstring.storage.table_properties import PROPERTIES, update_table_propert
 from drawstring.view.metadata_table import FOLDER, MetadataTable
 from drawstring.write import slots
 from drawstring.write.clock import Clock, newest_time, next_time, system_clock
-from drawstring.write.locks import table_lock
+from drawstring.write.locks import configured_lock
 from drawstring.write.metadata_table import keeping, layout, services
 from drawstring.write.metadata_table.changes import located_in_slices
 from drawstring.write.metadata_table.compaction import is_due, prepare_compaction
@@ -272,14 +273,18 @@ class _Services:
 
 
 def rebuild_metadata_table(
-    storage: Storage, wanted: MetadataTableOptions, *, clock: Clock = system_clock
+    storage: Storage,
+    wanted: MetadataTableOptions,
+    *,
+    options: ConcurrencyOptions | None = None,
+    clock: Clock = system_clock,
 ) -> tuple[str, ...]:
     """Remove the metadata table and make it anew from the table's files; returns its partitions.
 
     It has the indexes that it had, but for those that drawstring does not keep, and those that are wanted.
     """
     require_atomic_create(storage)
-    with table_lock(storage):
+    with configured_lock(storage, options or ConcurrencyOptions()):
         number = slots.settle(storage)
         state = load_state(storage)
         had = [name for name in state.config.metadata_partitions if name in layout.INDEX_PARTITIONS]
@@ -290,10 +295,10 @@ def rebuild_metadata_table(
         return make(state, number, partitions, wanted, clock=clock).config.metadata_partitions
 
 
-def drop_metadata_table(storage: Storage) -> bool:
+def drop_metadata_table(storage: Storage, *, options: ConcurrencyOptions | None = None) -> bool:
     """Remove the metadata table; False when there is none. The next write makes it again unless told not to."""
     require_atomic_create(storage)
-    with table_lock(storage):
+    with configured_lock(storage, options or ConcurrencyOptions()):
         slots.settle(storage)
         state = load_state(storage)
         is_kept = keeping.is_kept(state.config)

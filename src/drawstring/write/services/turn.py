@@ -13,7 +13,7 @@ from drawstring.planning.table_state import TableState
 from drawstring.storage.base import Storage
 from drawstring.write import slots
 from drawstring.write.clock import Clock, newest_time, next_time
-from drawstring.write.locks import lock_provider, table_lock
+from drawstring.write.locks import configured_lock
 from drawstring.write.rollback import roll_back_dead_writers
 from drawstring.write.services.support import check_serviceable
 from drawstring.write.slots import Decision, Step
@@ -88,8 +88,7 @@ def turn(
 
     Raises `UnsupportedTable` when the service would spoil the table.
     """
-    provider = lock_provider(storage, options.lock_settings)
-    with table_lock(storage, wait_seconds=options.lock_wait_seconds, provider=provider):
+    with configured_lock(storage, options):
         number = slots.settle(storage)
         state = load_state(storage)
         check_serviceable(state, action)

@@ -7,8 +7,10 @@ import threading
 import time
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
+import drawstring
 from drawstring.errors import CommitConflict, CorruptTable, InvalidOption, UnsupportedTable
 from drawstring.storage import ArrowStorage, LocalStorage, MemoryStorage
 from drawstring.write.locks import (
@@ -285,6 +287,31 @@ def test_lock_file_lies_where_hudi_would_put_it(tmp_path, storage):
         with pytest.raises(InvalidOption, match=path) as caught:
             lock_provider(storage, {key: path})
         assert caught.value.condition == "LOCK_PATH_NOT_SUPPORTED"
+
+
+CALLS = {
+    "rollback": lambda table, options: table.rollback(options=options),
+    "rebuild_metadata": lambda table, options: table.rebuild_metadata(options),
+    "drop_metadata": lambda table, options: table.drop_metadata(options=options),
+    "create_table": lambda table, options: drawstring.create_table(
+        f"{table.path}2", table.schema, options=options | {"hoodie.table.name": "t"}
+    ),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_every_call_takes_the_lock_that_its_options_name(tmp_path, call):
+    schema = pa.schema([("id", pa.int64())])
+    table = drawstring.create_table(tmp_path / "t", schema, options={"hoodie.table.name": "t"})
+    options = {
+        "hoodie.write.lock.filesystem.path": str(tmp_path / "locks"),
+        "hoodie.write.lock.wait_time_ms": "20",
+    }
+    with table_lock(LocalStorage(str(tmp_path / "locks")), provider=lock_provider(table.storage, options)):
+        with pytest.raises(CommitConflict, match="locked") as caught:
+            CALLS[call](table, options)
+        assert caught.value.condition == "LOCK_NOT_ACQUIRED"
+    CALLS[call](table, options)
 
 
 @pytest.mark.parametrize(
