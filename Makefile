@@ -3,6 +3,9 @@ SHELL := /bin/bash
 RUN := scripts/run
 PYTEST := $(RUN) python -m pytest
 SPARK ?= 4.3
+# Processes of the tests that need a session, which takes gigabytes in each.
+SPARK_PROCESSES ?= 2
+export SPARK_PROCESSES
 TESTS ?= tests
 ARGS ?=
 
@@ -23,10 +26,11 @@ test: ## run the whole test suite (TESTS=path, ARGS='-k name' narrow it)
 	@scripts/test.sh $(TESTS) $(ARGS)
 
 test-fast: ## run the tests that need no Spark
-	@$(PYTEST) -n auto -m "not spark and not cluster and not interop and not torture" $(TESTS) $(ARGS)
+	@$(PYTEST) -n auto --dist worksteal -m "not spark and not cluster and not interop and not torture" $(TESTS) $(ARGS)
 
-test-spark: ## run the Spark tests on another line: SPARK=3.5, 4.0, 4.1 or 4.2
-	@SPARK=$(SPARK) $(PYTEST) -m "(spark or cluster) and not interop and not torture" $(TESTS) $(ARGS)
+test-spark: ## run the Spark tests that may differ on another line: SPARK=3.5, 4.0, 4.1 or 4.2
+	@SPARK=$(SPARK) $(PYTEST) -n $(SPARK_PROCESSES) --dist worksteal \
+		-m "(spark or cluster) and not same_on_every_line and not interop and not torture" $(TESTS) $(ARGS)
 
 check: ## lint, format, types, layers, and generated pages up to date
 	@$(RUN) scripts/check.sh
@@ -44,7 +48,7 @@ bench-peers: ## the same work by Hudi, Iceberg, Delta and Paimon (PySpark 3.5, j
 	@SPARK=3.5 $(RUN) python -m benchmarks.peers $(ARGS)
 
 interop: ## drawstring against Apache Hudi itself, both directions (PySpark 3.5, jars from Maven Central)
-	@SPARK=3.5 $(PYTEST) -m interop tests/interop $(ARGS)
+	@SPARK=3.5 $(PYTEST) -n $(SPARK_PROCESSES) --dist loadfile -m interop tests/interop $(ARGS)
 
 torture: ## the long runs: file groups larger than memory, random histories merged for minutes
 	@$(PYTEST) -m torture $(TESTS) $(ARGS)
