@@ -86,7 +86,7 @@ def _ranges(
     metadata: MetadataTable, index: str, columns: Mapping[str, pa.DataType]
 ) -> dict[str, ColumnRange]:
     if index == "partition_stats":
-        return _merged_ranges(metadata, columns)
+        return merged_ranges(metadata, columns)
     live = live_records(metadata, index)
     decoded = {
         key: decode_column_stats([memoryview(value)], schema)[0] for key, (value, schema) in live.items()
@@ -100,7 +100,7 @@ def _ranges(
     return ranges  # type: ignore[return-value]
 
 
-def _merged_ranges(metadata: MetadataTable, columns: Mapping[str, pa.DataType]) -> dict[str, ColumnRange]:
+def merged_ranges(metadata: MetadataTable, columns: Mapping[str, pa.DataType]) -> dict[str, ColumnRange]:
     """Ranges of partitions are merged by whoever reads them, in whatever order they were written."""
     found: dict[str, ColumnRange] = {}
     for one in metadata.slices("partition_stats"):

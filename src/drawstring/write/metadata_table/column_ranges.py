@@ -34,7 +34,8 @@ _DECIMAL_CONTEXT = Context(prec=100)
 class ColumnRange:
     """The range of one column in one file or partition; bounds as they are stored, both None without values.
 
-    Dates are days, times microseconds or milliseconds, decimals their unscaled integers.
+    Dates are days, times microseconds or milliseconds, decimals their unscaled integers. `is_whole` is a partition's
+    range that tells all that older records tell, so that Hudi need not merge it with them.
     """
 
     column: str
@@ -45,6 +46,7 @@ class ColumnRange:
     null_count: int
     total_size: int = 0
     total_uncompressed: int = 0
+    is_whole: bool = False
 
     def widened(self, newer: ColumnRange) -> ColumnRange:
         """Return the newer range so that it covers this one too, most of which it counts already.
@@ -58,6 +60,18 @@ class ColumnRange:
         return replace(
             both,
             value_count=max(self.value_count, newer.value_count, least),
+            null_count=nulls,
+            total_size=newer.total_size,
+            total_uncompressed=newer.total_uncompressed,
+        )
+
+    def extended(self, newer: ColumnRange) -> ColumnRange:
+        """Return the newer range with bounds that cover this one too, which is counted elsewhere."""
+        both, nulls = self.merged(newer), newer.null_count
+        least = nulls if both.lower is None else nulls + 1
+        return replace(
+            both,
+            value_count=max(newer.value_count, least),
             null_count=nulls,
             total_size=newer.total_size,
             total_uncompressed=newer.total_uncompressed,

@@ -6,8 +6,8 @@ A partition's range only widens: what is deleted or replaced stays covered, whic
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from typing import Any
 
@@ -41,7 +41,11 @@ Ranges = dict[tuple[str, str], ColumnRange]
 
 
 def partition_ranges(metadata: MetadataTable | None, files: Iterable[NewDataFile]) -> Ranges:
-    """Return the ranges of all partitions that get files, what they hold already included.
+    """Return the ranges of all partitions that get files, bounds of what they hold already included.
+
+    Whoever reads records of a partition merges them, whatever their order: bounds are widened, and counts added up. So
+    counts tell of what no record tells yet. Hudi 1.2 cannot merge bounds of different types, as a promoted column has
+    them: a record after those of another type stands for itself.
 
     `metadata` is the table as it is before the change, None for a new one.
     """
@@ -53,9 +57,12 @@ def partition_ranges(metadata: MetadataTable | None, files: Iterable[NewDataFile
     found: Ranges = {}
     for (partition, column), new in added.items():
         old = before.get((partition, column))
-        if old is None and partition in existing:
-            old = _from_files(metadata, partition, column, new)
-        found[partition, column] = old.merged(new) if old is not None else new
+        if old is not None:
+            found[partition, column] = old.followed_by(new)
+        elif partition in existing:
+            found[partition, column] = _from_files(metadata, partition, column, new).merged(new)
+        else:
+            found[partition, column] = new
     return found
 
 
@@ -69,20 +76,44 @@ def ranges_of_files(files: Iterable[NewDataFile]) -> Ranges:
     return found
 
 
-def _known(metadata: MetadataTable, added: Ranges) -> Ranges:
+def _known(metadata: MetadataTable, added: Ranges) -> dict[tuple[str, str], _Stored]:
     by_key = {
         partition_stats_key(column, partition).encode(): (partition, column) for partition, column in added
     }
-    found: Ranges = {}
+    found: dict[tuple[str, str], _Stored] = {}
     for entries, schema in metadata.entries(PARTITION_STATS, lambda file: file.lookup(by_key)):
         records = decode_column_stats([value for _, value in entries], schema)
         for (key, _), record in zip(entries, records, strict=True):
             known = found.pop(by_key[key], None)
             old = range_of_record(record, added[by_key[key]].type)
             if old is not None:
-                # Records stand by when writes were requested: one that completed later may stand before another.
-                found[by_key[key]] = known.widened(old) if known is not None else old
+                stored = _Stored(old, frozenset([_stored_type(record, old)]))
+                found[by_key[key]] = known.and_also(stored) if known is not None else stored
     return found
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """What all records of a partition's column tell, and of which types their bounds are; None where that is untold."""
+
+    found: ColumnRange
+    types: frozenset[pa.DataType | None]
+
+    def and_also(self, newer: _Stored) -> _Stored:
+        # Records stand by when writes were requested: one that completed later may stand before another.
+        return _Stored(self.found.widened(newer.found), self.types | newer.types)
+
+    def followed_by(self, new: ColumnRange) -> ColumnRange:
+        both = self.found.merged(new)
+        if self.types <= {both.type, pa.null()}:
+            return self.found.extended(new)
+        return replace(both, is_whole=True)
+
+
+def _stored_type(record: StatsRecord, found: ColumnRange) -> pa.DataType | None:
+    if found.lower is None:
+        return pa.null()
+    return None if record.type_ordinal == _UNTOLD else found.type
 
 
 def _existing(metadata: MetadataTable, partitions: Iterable[str]) -> set[str]:
@@ -123,8 +154,8 @@ def range_of_record(record: StatsRecord, column: pa.DataType | None = None) -> C
     lower, upper = (
         math.inf if isinstance(value, float) and math.isnan(value) else value for value in (lower, upper)
     )
-    counts: Mapping[str, int] = {"value_count": record.value_count or 0, "null_count": record.null_count or 0}
-    return ColumnRange(record.column_name, arrow, lower, upper, **counts)
+    values, nulls = record.value_count or 0, record.null_count or 0
+    return ColumnRange(record.column_name, arrow, lower, upper, values, nulls)
 
 
 def _typed_bounds(record: StatsRecord, column: pa.DataType | None) -> tuple[pa.DataType | None, Any, Any]:

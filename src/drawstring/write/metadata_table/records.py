@@ -71,7 +71,7 @@ def file_list_record(partition_path: str, added: Mapping[str, int], deleted: Col
 def column_stats_record(partition_path: str, file_name: str, found: ColumnRange) -> Entry:
     """Return the record of a column's range in one file."""
     record_type = layout.INDEX_PARTITIONS[layout.COLUMN_STATS].record_type
-    stats = _stats(file_name, found, is_tight=False)
+    stats = _stats(file_name, found)
     key = column_stats_key(found.column, partition_path, file_name)
     return key, encode_record({"type": record_type, "ColumnStatsMetadata": stats})
 
@@ -79,10 +79,11 @@ def column_stats_record(partition_path: str, file_name: str, found: ColumnRange)
 def partition_stats_record(partition_path: str, found: ColumnRange) -> Entry:
     """Return the record of a column's range in a partition.
 
-    It is marked as tight, which to Hudi means that it stands for itself: others are merged with older records.
+    Only a whole one is marked as tight, which to Hudi means that it stands for itself: Hudi takes records in the order
+    in which writes were requested, and one that stands for itself hides what an earlier request completed later.
     """
     record_type = layout.INDEX_PARTITIONS[layout.PARTITION_STATS].record_type
-    stats = _stats(partition_name(partition_path), found, is_tight=True)
+    stats = _stats(partition_name(partition_path), found) | {"isTightBound": found.is_whole}
     key = partition_stats_key(found.column, partition_path)
     return key, encode_record({"type": record_type, "ColumnStatsMetadata": stats})
 
@@ -100,7 +101,7 @@ def bloom_filter_record(instant: str, found: FileBloomFilter) -> Entry:
     return key, encode_record({"type": record_type, "BloomFilterMetadata": filter_record})
 
 
-def _stats(file_name: str, found: ColumnRange, *, is_tight: bool) -> dict[str, Any]:
+def _stats(file_name: str, found: ColumnRange) -> dict[str, Any]:
     wrapper, ordinal, info = _value_type(found.type)
     if found.lower is None and found.value_count == 0:
         ordinal, info = 1, None
@@ -114,7 +115,7 @@ def _stats(file_name: str, found: ColumnRange, *, is_tight: bool) -> dict[str, A
         "totalSize": found.total_size,
         "totalUncompressedSize": found.total_uncompressed,
         "isDeleted": False,
-        "isTightBound": is_tight,
+        "isTightBound": False,
         "valueType": {"typeOrdinal": ordinal, "additionalInfo": info},
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -19,6 +20,7 @@ from drawstring.write.metadata_table.column_ranges import ColumnRange
 from drawstring.write.metadata_table.compaction import is_due, prepare_compaction
 from drawstring.write.metadata_table.writer import MetadataTableWriter
 from tests.support.hand_table import HandTable
+from tests.support.metadata_check import merged_ranges
 
 SCHEMA = pa.schema([("id", pa.int32()), ("p", pa.string()), ("ts", pa.int64())])
 
@@ -41,8 +43,9 @@ def metadata_of(table) -> MetadataTable:
 
 def facts(metadata):
     """Everything that the metadata table says, folded by key."""
-    found = {"listing": {p: sorted(f) for p, f in metadata.all_files().items()}}
-    for index in ("column_stats", "partition_stats", "record_index"):
+    found: dict[str, Any] = {"listing": {p: sorted(f) for p, f in metadata.all_files().items()}}
+    found["partition_stats"] = merged_ranges(metadata, {})
+    for index in ("column_stats", "record_index"):
         latest = {}
         for part in metadata.slices(index):
             for entries, _, deleted in metadata.history(part):
@@ -144,8 +147,9 @@ def test_ranges_that_do_not_tell_their_type_are_merged():
 
 
 def whole(lower, upper, values=2, nulls=0):
-    """A range of a partition as drawstring stores it: marked as all that there is."""
-    return records.partition_stats_record("a", ColumnRange("n", pa.int32(), lower, upper, values, nulls))[1]
+    """A range of a partition that is marked as all that there is, as Hudi may store it."""
+    found = ColumnRange("n", pa.int32(), lower, upper, values, nulls, is_whole=True)
+    return records.partition_stats_record("a", found)[1]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ from drawstring.config.write_options import OPERATION, WriteOptions
 from drawstring.errors import CorruptTable, UnsupportedTable
 from drawstring.storage import LocalStorage
 from drawstring.storage.table_properties import update_table_properties
-from drawstring.view.metadata_table import FOLDER
+from drawstring.view.metadata_keys import partition_stats_key
+from drawstring.view.metadata_records import decode_record
+from drawstring.view.metadata_table import FOLDER, MetadataTable
 from drawstring.write.in_process import ArrowRows
 from drawstring.write.metadata_table import keeping
 from drawstring.write.pipeline import write_rows
@@ -208,3 +210,39 @@ def test_ranges_of_partitions_cover_a_write_that_was_requested_earlier_and_compl
     assert_metadata_table_equals_table(plain)
     scan = drawstring.open_table(str(tmp_path / "t")).snapshot().scan()
     assert scan.where("v = 'zz'").to_arrow().num_rows == 1
+
+
+def test_ranges_of_partitions_stand_for_themselves_only_after_those_of_another_type(tmp_path):
+    """Apache Hudi merges the others, whichever was requested first; bounds of a promoted column it cannot."""
+    path = str(tmp_path / "t")
+    narrow = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int32())])
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "p",
+    }
+    table = drawstring.create_table(path, narrow, options=options)
+    wide = narrow.set(2, pa.field("v", pa.int64()))
+    for number, schema in enumerate((narrow, narrow, wide, wide)):
+        table.write(
+            pa.Table.from_pylist([{"id": str(number), "p": "a", "v": number}], schema),
+            operation="bulk_insert",
+        )
+    state = load_state(table.storage)
+    metadata = MetadataTable(state.storage, state.config, state.timeline)
+    key = partition_stats_key("v", "a").encode()
+    found = [
+        decode_record(value, schema)["ColumnStatsMetadata"]
+        for entries, schema in metadata.entries("partition_stats", lambda file: file.lookup([key]))
+        for _, value in entries
+    ]
+    assert [one["isTightBound"] for one in found] == [False, False, True, True]
+    # Counts of the first two are added up by whoever merges them; the others count all there is, at least.
+    assert [one["valueCount"] for one in found[:2]] == [1, 1]
+    assert [(one["minValue"]["value"], one["maxValue"]["value"]) for one in found] == [
+        (0, 0),
+        (0, 1),
+        (0, 2),
+        (0, 3),
+    ]
+    assert_metadata_table_equals_table(table.storage)

@@ -185,7 +185,7 @@ def test_statistics_cover_files_of_both_kinds_and_the_whole_partition(table):
     ]
     assert [(r.file_name, r.lower, r.upper, r.value_count) for r in records] == [
         ("a", 1, 1, 2),
-        ("a", 1, 9, 3),
+        ("a", 1, 9, 1),
     ]
     key = partition_stats_key("d", "a").encode()
     bounds = [
