@@ -17,7 +17,7 @@ from drawstring.storage import LocalStorage, Storage
 from drawstring.storage.table_properties import PROPERTIES
 from drawstring.timeline.timeline import Timeline
 from drawstring.write import slots
-from drawstring.write.locks import Lease, Owner, configured_lock, lock_provider, table_lock
+from drawstring.write.locks import Lease, Owner, lock_provider, table_lock
 from drawstring.write.markers import TEMP
 from drawstring.write.slots import Decision
 from drawstring.write.table_facts import load_state
@@ -110,16 +110,23 @@ def _has_ended(owner: Owner, name: str) -> bool:
 def _replace(
     storage: LocalStorage, fresh: LocalStorage, before: Timeline, options: ConcurrencyOptions
 ) -> None:
+    lease = lock_provider(storage, options.lock_settings).acquire(wait_seconds=options.lock_wait_seconds)
     exchanged = False
     try:
-        with configured_lock(storage, options):
-            number = slots.settle(storage)
-            _require_same(storage, before, load_state(storage).timeline)
-            _exchange(storage, fresh, number + 1)
-            exchanged = True
+        number = slots.settle(storage)
+        _require_same(storage, before, load_state(storage).timeline)
+        _exchange(storage, fresh, number + 1)
+        exchanged = True
+    finally:
+        _give_back(lease, storage, gone=exchanged)
+
+
+def _give_back(lease: Lease, storage: LocalStorage, *, gone: bool) -> None:
+    """Release the lock, which has gone away with the old table: failing to do so undoes nothing."""
+    try:
+        lease.release(expected=not gone)
     except OSError:
-        # The lock went away with the old table: failing to release it undoes nothing.
-        if not exchanged:
+        if not gone:
             raise
         logger.warning("Could not release the lock of %s.", storage.root, exc_info=True)
 

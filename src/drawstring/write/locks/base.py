@@ -28,8 +28,12 @@ class Lease(Protocol):
         """Whether the lock still names this holder. Time alone never says yes: the lock itself is looked at."""
         ...
 
-    def release(self) -> None:
-        """Give the lock back. A lock that names somebody else by now is left alone."""
+    def release(self, *, expected: bool = True) -> None:
+        """Give the lock back. A lock that names somebody else by now is left alone.
+
+        `expected` says that the lock should still be there, so that its loss is told: it is not where the folder
+        that it lay in went away.
+        """
         ...
 
 

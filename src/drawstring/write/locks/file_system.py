@@ -165,7 +165,7 @@ class FileSystemLease:
             return False
         return _read(self.provider.storage, self.provider.path) == self.owner.to_bytes()
 
-    def release(self) -> None:
+    def release(self, *, expected: bool = True) -> None:
         """Delete the file if it is still this holder's."""
         if os.getpid() != self._pid:
             return
@@ -173,7 +173,8 @@ class FileSystemLease:
             self._renewal.stop()
         provider = self.provider
         try:
-            if not provider.storage.replace_if(provider.path, self.owner.to_bytes(), None):
+            released = provider.storage.replace_if(provider.path, self.owner.to_bytes(), None)
+            if expected and not released:
                 logger.warning(
                     "The lock %s of %s was lost before it was released.", provider.path, provider.storage.root
                 )

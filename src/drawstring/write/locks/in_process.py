@@ -34,8 +34,8 @@ class InProcessLease:
         """Whether this turn has not ended."""
         return self.lock.token == self.token
 
-    def release(self) -> None:
-        """End the turn, once."""
+    def release(self, *, expected: bool = True) -> None:
+        """End the turn, once; no folder holds it."""
         with self.lock.free:
             if self.lock.token == self.token:
                 self.lock.token = self.lock.thread = None

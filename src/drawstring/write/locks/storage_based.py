@@ -183,7 +183,7 @@ class StorageBasedLease:
             ours = not self._data.expired and self._provider.read() == self._data.to_bytes()
             return ours and self._provider.now_ms() + CLOCK_DRIFT_MS < self._data.valid_until
 
-    def release(self) -> None:
+    def release(self, *, expected: bool = True) -> None:
         """Mark the lease as given back if it is still this holder's, as Hudi does; the file stays."""
         if os.getpid() != self._pid:
             return
@@ -194,7 +194,7 @@ class StorageBasedLease:
                 return
             if self._swap(expired):
                 self._data = expired
-            else:
+            elif expected:
                 logger.warning(
                     "The lease of %s was lost before it was given back.", self._provider.storage.root
                 )

@@ -23,6 +23,7 @@ from drawstring.write.locks import (
     table_lock,
 )
 from drawstring.write.locks.storage_based import CLOCK_DRIFT_MS, LOCK_FILE, LockData
+from tests.small_writes import new_table, rows_of, write
 
 PACKAGE = "org.apache.hudi.client.transaction.lock."
 PROVIDERS = ["FileSystemBasedLockProvider", "InProcessLockProvider", "StorageBasedLockProvider"]
@@ -344,3 +345,24 @@ def test_stores_without_conditional_put_are_refused(name):
     storage = ArrowStorage("s3://bucket/table")
     with pytest.raises(UnsupportedTable, match="s3://bucket/table"):
         lock_provider(storage, {"hoodie.write.lock.provider": PACKAGE + name}).acquire(wait_seconds=0)
+
+
+@pytest.mark.parametrize("kind", PROVIDERS)
+def test_an_overwrite_which_takes_the_lock_away_with_the_old_table_says_nothing_of_its_loss(
+    kind, tmp_path, caplog
+):
+    storage = new_table(tmp_path / "t", [("1", "oslo", 1, "a")])
+    settings = {"hoodie.write.lock.provider": PACKAGE + kind}
+    write(storage, [("2", "rome", 1, "b")], mode="overwrite", options=settings)
+    assert rows_of(tmp_path / "t") == [("2", "rome", 1, "b")]
+    assert "lost" not in caplog.text
+    lock_provider(storage, settings).acquire(wait_seconds=1).release()
+    assert "lost" not in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["FileSystemBasedLockProvider", "StorageBasedLockProvider"])
+def test_a_lock_that_is_lost_unexpectedly_is_told(kind, storage, caplog):
+    lease = lock_provider(storage, {"hoodie.write.lock.provider": PACKAGE + kind}).acquire(wait_seconds=1)
+    storage.delete(LOCK if kind.startswith("File") else LOCK_FILE)
+    lease.release()
+    assert "lost" in caplog.text
