@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pyarrow as pa
 import pytest
 
@@ -15,10 +17,11 @@ from tests.golden import harness
 def test_filtered_reads_equal_filtered_rows(name, golden_path):
     options = next((read.options for read in harness.reads_of(name)), {})
     table = drawstring.open_table(golden_path(name), options=options)
-    for query_type in ("snapshot", "read_optimized") if "_mor_" in name else ("snapshot",):
+    # Base files alone are asked every third question: for snapshots of tables without logs they are asked all.
+    for query_type, every in (("snapshot", 1), ("read_optimized", 3))[: 2 if "_mor_" in name else 1]:
         snapshot = table.snapshot(query_type=query_type)
         plain = snapshot.scan().to_arrow()
-        for predicate in _predicates(plain):
+        for predicate in itertools.islice(_predicates(plain), 0, None, every):
             found = snapshot.scan().where(predicate).to_arrow()
             expected = pa.Table.from_batches(
                 [filter_batch(batch, predicate) for batch in plain.to_batches()], schema=plain.schema
