@@ -9,10 +9,12 @@ resolves the same coordinates.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,15 +58,26 @@ def jar(coordinates: str) -> Path:
     target = cache_directory() / wanted.file_name
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
-        _fetch(wanted, target.parent)
-    if not target.exists():
-        raise FileNotFoundError(f"{wanted} was resolved, but {target} did not appear")
+        with (target.parent / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not target.exists():
+                _fetch_whole(wanted, target)
     return target
 
 
 def hudi_bundle(version: str) -> Path:
     """Return Apache Hudi's bundle for Spark 3.5 in the given version."""
     return jar(HUDI_COORDINATES.format(version=version))
+
+
+def _fetch_whole(wanted: Coordinates, target: Path) -> None:
+    """Clients copy jars bit by bit: another process sees this one whole or not at all."""
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        _fetch(wanted, Path(folder))
+        found = Path(folder, wanted.file_name)
+        if not found.exists():
+            raise FileNotFoundError(f"{wanted} was resolved, but {target} did not appear")
+        os.replace(found, target)
 
 
 def _fetch(wanted: Coordinates, directory: Path) -> None:
