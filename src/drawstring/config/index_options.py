@@ -127,5 +127,9 @@ class IndexOptions:
             raise not_supported(
                 BUCKET_ENGINE.key, engine, "buckets are neither split nor merged", allowed=("SIMPLE",)
             )
-        moves = {GLOBAL_SIMPLE: SIMPLE_MOVES, GLOBAL_BLOOM: BLOOM_MOVES}.get(kind, RECORDS_MOVE)
-        return cls(kind, moves.find(*layers), BUCKETS.find(*layers), HASH_FIELDS.find(*layers))
+        return cls(kind, moving_option(kind).find(*layers), BUCKETS.find(*layers), HASH_FIELDS.find(*layers))
+
+
+def moving_option(kind: str) -> Option[bool]:
+    """Return the option that says whether rows move to the partition that they name, for an index."""
+    return {GLOBAL_SIMPLE: SIMPLE_MOVES, GLOBAL_BLOOM: BLOOM_MOVES}.get(kind, RECORDS_MOVE)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from drawstring.config.index_options import BUCKET
+from drawstring.config.index_options import BUCKET, moving_option
 from drawstring.config.table_config import TableConfig
 from drawstring.config.table_options import TableOptions
 from drawstring.config.write_options import (
@@ -32,6 +32,7 @@ from drawstring.write.column_ids import check_unchanged
 from drawstring.write.create import table_properties
 from drawstring.write.evolution import incoming_schema, reconcile
 from drawstring.write.key_generator import KeyGenerator, key_generator
+from drawstring.write.metadata_table.layout import RECORD_INDEX
 from drawstring.write.table_facts import key_sample, table_schema
 from drawstring.write.table_names import avro_names
 
@@ -124,7 +125,30 @@ def plan_write(rows: pa.Schema, state: TableState, wanted: WriteOptions) -> Writ
     check_settings(wanted.table, state.config, state.storage.root)
     plan = _plan(rows, state.config, table_schema(state), wanted, sample=key_sample(state))
     check_unchanged(state, plan.schema_at_start, plan.avro_schema)
+    if plan.operation == UPSERT:
+        _check_paths_stay_true(state.config, wanted)
     return plan
+
+
+def _check_paths_stay_true(config: TableConfig, wanted: WriteOptions) -> None:
+    """Refuse to leave rows in partitions whose paths would tell another time than theirs.
+
+    Readers leave partitions out by the time that their paths tell, Apache Hudi's too. They know better only of tables
+    with a record index.
+    """
+    has_record_index = RECORD_INDEX in config.metadata_partitions or wanted.metadata_table.record_index
+    stays = wanted.index.is_global and not wanted.index.moves_rows
+    if not stays or has_record_index or not any(part.is_time for part in config.partitioning):
+        return
+    key = moving_option(wanted.index.kind).key
+    raise InvalidOption(
+        f"An upsert with the index {wanted.index.kind} and {key}=false leaves a row whose time has changed in its old "
+        f"partition. The paths of {config.name} are made of times, so readers, Apache Hudi's too, would miss the row "
+        f"by conditions on its time. Set {key}=true, or use an index that is not global. Nothing was written.",
+        condition="TIME_PATH_NOT_KEPT",
+        key=key,
+        value="false",
+    )
 
 
 def _plan(

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 import drawstring
+from drawstring.errors import InvalidOption
 from drawstring.planning.scan_plan import BY_PARTITION
 from drawstring.planning.scan_planner import ScanPlanner
 from drawstring.planning.scan_request import ScanRequest
@@ -159,3 +160,24 @@ def test_a_record_index_leaves_rows_where_they_were(tmp_path):
     drawstring.open_table(path).write(moved, operation="upsert", options=index)
     check(path, "t > TIMESTAMP '2025-01-01 00:00:00'")
     check(path, "t < TIMESTAMP '2024-01-03 00:00:00'")
+
+
+@pytest.mark.parametrize(
+    ("index", "key"), [("GLOBAL_SIMPLE", "simple"), ("GLOBAL_BLOOM", "bloom"), ("RECORD_INDEX", "record")]
+)
+def test_rows_do_not_stay_where_the_path_tells_another_time(tmp_path, index, key):
+    """Nothing would tell readers that they did: Apache Hudi's miss such rows, too."""
+    kind = pa.timestamp("us", tz="UTC")
+    path = make(tmp_path / "t", kind, SETTINGS)
+    table, key = drawstring.open_table(path), f"hoodie.{key}.index.update.partition.path"
+    moved = pa.table(
+        {"id": [1], "t": pa.array([FIRST + dt.timedelta(days=400)], kind), "region": ["eu"]},
+    )
+    with pytest.raises(InvalidOption, match=f"Set {key}=true") as caught:
+        table.write(moved, options={"hoodie.index.type": index, key: "false"})
+    assert caught.value.condition == "TIME_PATH_NOT_KEPT"
+    table.write(moved, options={"hoodie.index.type": index, key: "true"})
+    condition = "t > TIMESTAMP '2025-01-01 00:00:00'"
+    check(path, condition)
+    found = table.snapshot().scan().where(condition).select("id").to_arrow()
+    assert found.column("id").to_pylist() == [1]
