@@ -29,12 +29,13 @@ def pushdowns(bench: Bench) -> Iterator[Figure]:
     shape = Shape(800, max(100, bench.rows(30_000_000) // 800), 12)
     path = bench.table("clustered", lambda path: tables.clustered(path, shape))
     what = f"{shape.rows / 1e6:g} M rows, {shape.files} files"
-    for name, (run, least) in _queries(bench, shape.rows).items():
+    for name, (run, least) in queries(bench.spark, shape.rows).items():
         yield _figure(f"{what}, {name}", partial(_on, bench, path, run), least)
     yield _bucketed_join(bench)
 
 
-def _queries(bench: Bench, rows: int) -> dict[str, tuple[Callable[[Any], Any], float]]:
+def queries(spark: Any, rows: int) -> dict[str, tuple[Callable[[Any], Any], float]]:
+    """What is asked of a table of so many rows, clustered by `id`, and how many times as fast V2 is to be as V1."""
     middle, hundredth = rows // 2, max(1, rows // 100)
     return {
         "full scan": (consume, 1.0),
@@ -47,13 +48,13 @@ def _queries(bench: Bench, rows: int) -> dict[str, tuple[Callable[[Any], Any], f
         "COUNT(*)": (lambda t: t.count(), 20),
         "MIN, MAX": (lambda t: t.selectExpr("min(id)", "max(id)").collect(), 20),
         "top 100": (lambda t: t.orderBy(t.id.desc()).limit(100).collect(), 10),
-        "join with a filtered dimension": (partial(_join_dimension, bench, rows), 3),
+        "join with a filtered dimension": (partial(_join_dimension, spark, rows), 3),
     }
 
 
-def _join_dimension(bench: Bench, rows: int, frame: Any) -> None:
+def _join_dimension(spark: Any, rows: int, frame: Any) -> None:
     """Keys of the dimension that pass its filter lie within a fiftieth of the table."""
-    dimension = bench.spark.range(rows // 2, rows // 2 + rows // 50, rows // 50_000 or 1)
+    dimension = spark.range(rows // 2, rows // 2 + rows // 50, rows // 50_000 or 1)
     chosen = dimension.selectExpr("id AS k", "id % 7 AS label").where("label = 3")
     consume(frame.join(chosen, frame.id == chosen.k).select("id", "c5", "label"))
 
@@ -70,7 +71,7 @@ def _bucketed_join(bench: Bench) -> Figure:
             assert "Exchange hashpartitioning" not in plan, "the join of bucketed tables has a shuffle"
         consume(joined)
 
-    with _settings(bench.spark, JOINS):
+    with settings(bench.spark, JOINS):
         return _figure(f"{shape.rows / 1e6:g} M rows each, join of two bucketed tables", join, 1.5)
 
 
@@ -85,11 +86,12 @@ def _on(bench: Bench, path: str, run: Callable[[Any], Any], options: dict[str, s
 
 
 @contextmanager
-def _settings(spark: Any, settings: dict[str, str]) -> Iterator[None]:
-    for key, value in settings.items():
+def settings(spark: Any, wanted: dict[str, str]) -> Iterator[None]:
+    """Session settings for a while."""
+    for key, value in wanted.items():
         spark.conf.set(key, value)
     try:
         yield
     finally:
-        for key in settings:
+        for key in wanted:
             spark.conf.unset(key)

@@ -16,11 +16,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.peers import streams, writes
+from benchmarks.peers import pushdowns, streams, writes
 from benchmarks.peers.engines import ENGINES, QUESTIONS
 from benchmarks.peers.write_steps import KINDS
 
 HUDI_ENGINES = ("hudi read-optimised", "hudi", "drawstring read-optimised", "drawstring")
+ROWS = 4_000_000
+PEERS = ("iceberg", "delta", "paimon")
 Figures = dict[str, dict[str, dict[str, float]]]
 
 
@@ -31,15 +33,25 @@ def main() -> int:
         "--folder", type=Path, default=Path("bench-results/peers"), help="where tables are kept"
     )
     parser.add_argument("--table", type=Path, help="an existing table of Apache Hudi's to read instead")
-    parser.add_argument("--rows", type=int, default=4_000_000)
-    parser.add_argument("--engines", nargs="*", default=[*HUDI_ENGINES, "iceberg", "delta", "paimon"])
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--engines", nargs="*", default=[*HUDI_ENGINES, *PEERS])
     parser.add_argument("--writes", action="store_true", help="measure writes instead of reads")
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), help="… to which kinds of tables")
+    parser.add_argument("--pushdowns", action="store_true", help="measure push-downs on many files instead")
+    parser.add_argument(
+        "--files", type=int, default=800, help="… on so many, of 30 M rows unless --rows says"
+    )
     parser.add_argument("--streams", action="store_true", help="measure a backlog read as a stream instead")
     parser.add_argument("--commits", type=int, default=streams.COMMITS, help="… of so many commits")
     parser.add_argument("--turns", type=int, default=3, help="processes per engine and question")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
+    if arguments.pushdowns:
+        chosen = [name for name in ("drawstring", "hudi", *PEERS) if name in arguments.engines]
+        size = pushdowns.Size(arguments.rows or pushdowns.ROWS, arguments.files)
+        print(pushdowns.report(arguments.folder, size, chosen))
+        return 0
+    arguments.rows = arguments.rows or ROWS
     if arguments.streams:
         print(streams.report(arguments.folder, arguments.commits))
         return 0

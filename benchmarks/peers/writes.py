@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.peers import processes
 from benchmarks.peers.engines import ENGINES, Engine
 from benchmarks.peers.measure import processor_seconds
 from benchmarks.peers.write_steps import STEPS, steps
@@ -52,22 +51,14 @@ def _ratios(other: Seconds, ours: Seconds) -> str:
 
 
 def _measured(name: str, folder: Path, rows: int, kind: str) -> Seconds:
-    with tempfile.TemporaryDirectory() as temporary:
-        result = Path(temporary) / "result.json"
-        command = [sys.executable, "-m", "benchmarks.peers.writes", name, str(folder), str(result)]
-        done = subprocess.run([*command, str(rows), kind], capture_output=True, text=True, check=False)
-        if done.returncode:
-            print(f"{name} failed: {done.stdout[-2000:]}\n{done.stderr[-4000:]}", file=sys.stderr)
-        if not result.exists():
-            return {}
-        found: Seconds = json.loads(result.read_text(encoding="utf-8"))
+    found: Seconds = processes.measured("benchmarks.peers.writes", name, folder, rows, kind) or {}
     print(f"{name}, {kind}: {found}", flush=True)
     return found
 
 
 def main() -> int:
     """Measure one engine in this process."""
-    name, folder, result, rows, kind = sys.argv[1:6]
+    name, result, folder, rows, kind = sys.argv[1:6]
     engine = ENGINES.get(name) or Engine(name)
     place = Path(folder).resolve() / f"writes-{name}"
     shutil.rmtree(place, ignore_errors=True)

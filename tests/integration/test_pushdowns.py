@@ -140,6 +140,49 @@ def test_a_limit_reads_as_few_files_as_hold_the_rows(spark, view):
     assert scan_metrics(frame)["filesSkippedByLimit"] == 0
 
 
+def test_a_limit_that_one_task_can_hold_is_applied_by_the_scan(spark, tables, view, settings):
+    view("cow")
+    frame = spark.sql("SELECT id, s FROM t LIMIT 25")
+    assert "Limit" not in plan_of(frame).replace("PushedLimit: 25", "")
+    assert frame.rdd.getNumPartitions() == 1
+    first = [row.id for row in frame.collect()]
+    everything = {row.id: row.s for row in spark.table("t").select("id", "s").collect()}
+    assert {row.id: row.s for row in frame.collect()} == {key: everything[key] for key in first}
+    assert _number(frame._jdf.queryExecution().optimizedPlan().stats().rowCount()) == 25
+    with_files = spark.read.format("hudi").option(USE_V2, "true").load(tables["cow"]).select("id", "_file")
+    assert [row.id for row in with_files.limit(25).collect()] == first
+    assert answers(spark.sql("SELECT count(*), count(s) FROM (SELECT * FROM t LIMIT 25)"))[0][0] == 25
+    assert len(answers(spark.sql("SELECT id FROM t LIMIT 1000"))) == 100
+    assert len(answers(spark.sql("SELECT id FROM (SELECT id FROM t LIMIT 30) LIMIT 7 OFFSET 25"))) == 5
+    assert answers(spark.sql("SELECT * FROM (SELECT id FROM t LIMIT 25) ORDER BY id DESC LIMIT 1")) == [
+        (max(first),)
+    ]
+    settings("spark.sql.files.maxPartitionBytes", "1")
+    many = spark.sql("SELECT id FROM t LIMIT 25")
+    assert "CollectLimit" in plan_of(many)
+    assert len(answers(many)) == 25
+
+
+def test_what_a_join_finds_does_not_choose_the_rows_of_a_limit(spark, view):
+    view("cow")
+    first = {row.id for row in spark.sql("SELECT id FROM t LIMIT 25").collect()}
+    spark.range(100).selectExpr("id AS k", "id % 5 AS label").createOrReplaceTempView("dim")
+    joined = spark.sql("SELECT x.id FROM (SELECT id FROM t LIMIT 25) x JOIN dim ON x.id = k WHERE label = 3")
+    assert {row.id for row in joined.collect()} == {key for key in first if key % 5 == 3}
+
+
+def test_answers_of_metadata_take_no_job(spark, view):
+    view("cow")
+    spark.sparkContext.setJobGroup("answers", "answers of metadata")
+    assert spark.table("t").count() == 100
+    assert answers(spark.sql("SELECT max(id) - min(id) + 1 AS span, 'a' AS a FROM t")) == [(100, "a")]
+    assert sorted(answers(spark.sql("SELECT p, count(*) FROM t GROUP BY p"))) == [("a", 50), ("b", 50)]
+    assert spark.sparkContext.statusTracker().getJobIdsForGroup("answers") == []
+    assert len(spark.table("t").where("n > 0").collect()) > 0
+    assert spark.sparkContext.statusTracker().getJobIdsForGroup("answers") != []
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+
+
 def test_a_limit_with_an_offset_and_a_partition_filter(spark, view):
     view("cow")
     frame = spark.sql("SELECT id FROM t WHERE p = 'a' LIMIT 5 OFFSET 10")

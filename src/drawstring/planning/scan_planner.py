@@ -60,12 +60,13 @@ class ScanPlanner:
 
     def facts(
         self, tasks: Sequence[ReadTask], columns: Mapping[str, pa.DataType], limit: int
-    ) -> list[SliceFacts]:
+    ) -> Sequence[SliceFacts]:
         """What is known of some columns in each task; at most `limit` footers are read for it."""
         state = self.source.state
-        return SliceStatistics(
+        sources = SliceStatistics(
             state.storage, state.column_stats, self._logs_have_own_files, max_footers=limit
-        ).of(tasks, columns)
+        )
+        return state.known_facts.of(sources, tasks, columns)
 
     def _plan(self) -> ScanPlan:
         partitions = list(self.source.partitions())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import is_
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,6 +18,8 @@ from drawstring.view.column_stats import ColumnStats
 from drawstring.view.footer_stats import footer_statistics
 from drawstring.view.integer_bounds import FileKey
 from drawstring.view.statistics import FileStatistics, facts_of_slice
+
+_KEPT_ANSWERS = 4
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,29 @@ class SliceFacts:
     def _constant(self, value: object, arrow: pa.DataType) -> ColumnFacts:
         nulls = self.rows if value is None else 0
         return replace(ColumnFacts.of_value(value, arrow), nulls=nulls, is_exact=True)
+
+
+class KeptFacts:
+    """The facts of the last questions about one state of a table, in which what they derive from does not change.
+
+    Of a state the same tasks are planned again and again: they are compared by identity, which costs next to nothing.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Any, tuple[tuple[ReadTask, ...], tuple[SliceFacts, ...]]] = {}
+
+    def of(
+        self, sources: SliceStatistics, tasks: Sequence[ReadTask], columns: Mapping[str, pa.DataType]
+    ) -> tuple[SliceFacts, ...]:
+        """The facts of each task, looked up unless they are known."""
+        key = (frozenset(columns.items()), sources.max_footers)
+        known, facts = self._kept.get(key, ((), ()))
+        if len(known) != len(tasks) or not all(map(is_, known, tasks)):
+            facts = tuple(sources.of(tasks, columns))
+            self._kept[key] = (tuple(tasks), facts)
+            while len(self._kept) > _KEPT_ANSWERS:
+                self._kept.pop(next(iter(self._kept)), None)
+        return facts
 
 
 @dataclass(frozen=True)

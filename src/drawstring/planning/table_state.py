@@ -19,6 +19,7 @@ from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.file_group import FileGroupId
 from drawstring.model.instant import Action, Instant
 from drawstring.model.read_task import ReadTask
+from drawstring.planning.slice_statistics import KeptFacts
 from drawstring.storage.base import Storage
 from drawstring.timeline.history import History
 from drawstring.timeline.reader import TimelineReader
@@ -152,6 +153,11 @@ class TableState:
     @cached_property
     def _tasks(self) -> dict[tuple[str | None, str], dict[str, tuple[ReadTask, ...]]]:
         return {}
+
+    @cached_property
+    def known_facts(self) -> KeptFacts:
+        """What was found out of slices and their columns."""
+        return KeptFacts()
 
     @cached_property
     def known_file_schemas(self) -> dict[str, pa.Schema | None]:

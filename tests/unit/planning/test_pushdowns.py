@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 
 import drawstring
 from drawstring.errors import InvalidInput
+from drawstring.planning import slice_statistics
 from drawstring.planning.row_limit import BY_LIMIT, beyond_limit
 from drawstring.planning.scan_planner import BY_RUNTIME_FILTER, ScanPlanner
 from drawstring.planning.scan_request import ScanRequest
 from drawstring.planning.top_n import BY_TOP_N
 from drawstring.predicates.parse import parse
+from drawstring.view.footer_stats import footer_statistics
 from tests import small_tables
 
 SCHEMA = pa.schema(
@@ -204,6 +206,34 @@ def test_aggregates_are_answered_without_the_files(clustered):
         os.truncate(file, 0)
     assert snapshot.scan().count() == 100
     assert snapshot.scan().aggregate("max(n)", "count(n)", by=["p"]).to_pylist() == expected
+
+
+def test_facts_are_looked_up_once_and_belong_to_the_files_and_columns_that_were_asked_for(
+    clustered, monkeypatch
+):
+    asked = []
+
+    def counted(storage, paths, columns):
+        asked.append((len(paths), sorted(columns)))
+        return footer_statistics(storage, paths, columns)
+
+    monkeypatch.setattr(slice_statistics, "footer_statistics", counted)
+
+    def ask(*functions, where=None):
+        scan = drawstring.open_table(clustered).snapshot().scan()
+        return tuple((scan.where(where) if where else scan).aggregate(*functions).to_pylist()[0].values())
+
+    for _ in range(2):
+        assert ask("min(n)", "max(n)") == (0, 89)
+    assert asked == [(10, ["n"])]
+    for _ in range(2):
+        assert ask("min(n)", "max(n)", where="p = 'b'") == (50, 89)
+        assert ask("min(id)", "max(id)", where="p = 'b'") == (50, 99)
+        assert ask("min(n)", "max(n)", where="p = 'a'") == (0, 49)
+    assert ask("min(n)", "max(n)") == (0, 89)
+    drawstring.open_table(clustered).write(table_of([(500, 0.0, "s", None, None)], 100, "c"))
+    assert ask("min(n)", "max(n)") == (0, 500)
+    assert ask("min(n)", "max(n)", where="p = 'a'") == (0, 49)
 
 
 def test_declined_aggregates_say_why(tmp_path, caplog):

@@ -18,7 +18,7 @@ from drawstring.predicates.ast import Column
 from drawstring.view.partitions import is_shown
 from drawstring.write.bucket_index import BucketRule, bucket_numbers
 
-FactsOf = Callable[[Sequence[ReadTask], dict[str, pa.DataType], int], list[SliceFacts]]
+FactsOf = Callable[[Sequence[ReadTask], dict[str, pa.DataType], int], Sequence[SliceFacts]]
 
 _KEY = "_hoodie_record_key"
 _SMALL_BUCKET = re.compile(r"^0000\d{4}-")

@@ -24,7 +24,8 @@ class HoodieBatch(scan: HoodieScan) extends Batch {
   override def planInputPartitions(): Array[InputPartition] = {
     val rule = PackingRule(ScanStatistics.share(scan.ownSchema, scan.table.schema), scan.ownSchema.nonEmpty)
     val slots = SplitPacking.slots(scan.spark)
-    scan.grouping match {
+    if (scan.taskLimit.isDefined) TaskLimit.partition(scan.plan).toArray
+    else scan.grouping match {
       case Some(grouping) => SplitPacking.grouped(scan.plan.tasks, slots, rule, grouping).toArray
       case None => SplitPacking.pack(scan.plan.tasks, slots, rule).toArray
     }
@@ -45,7 +46,7 @@ class HoodieBatch(scan: HoodieScan) extends Batch {
 }
 
 /** `shown` are the columns of the scan, where some of them are not the table's own. */
-case class HoodiePartitionReaderFactory(slices: SliceReaderFactory, shown: Option[StructType], sample: Option[Sample])
+case class HoodiePartitionReaderFactory(slices: SliceReaderFactory, shown: Option[StructType], sample: Option[Sample], limit: Option[Int])
     extends PartitionReaderFactory {
   override def supportColumnarReads(partition: InputPartition): Boolean = true
 
@@ -56,7 +57,8 @@ case class HoodiePartitionReaderFactory(slices: SliceReaderFactory, shown: Optio
     case GroupedPartition(work, _) => createColumnarReader(work)
     case HoodieInputPartition(index, splits) =>
       val rows = new ChainedReader(slices, splits.iterator, shown)
-      sample.fold[PartitionReader[ColumnarBatch]](rows)(_.over(rows, index))
+      val chosen = sample.fold[PartitionReader[ColumnarBatch]](rows)(_.over(rows, index))
+      limit.fold(chosen)(new LimitedReader(chosen, _))
   }
 }
 

@@ -11,20 +11,23 @@ import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 
-/** One scan of one snapshot; planned when somebody first asks, and again when filters come while the query runs. */
+/** One scan of one snapshot; planned when somebody first asks, and again when filters come while the query runs.
+  *
+  * `limited` is the plan of a limit that the scan applies to the rows itself.
+  */
 class HoodieScan(
     val spark: SparkSession,
     val table: LoadedTable,
     schema: StructType,
     val filters: Vector[PushedFilter],
     asked: ScanRequest,
-    val sample: Option[Sample]
+    val sample: Option[Sample],
+    limited: Option[ScanPlan] = None
 ) extends Scan
     with SupportsReportStatistics
     with SupportsReportPartitioning
     with SupportsReportOrdering
     with SupportsRuntimeV2Filtering {
-  @volatile private var planned: Option[(Seq[JsonNode], ScanPlan)] = None
   @volatile private var runtimeFilters: Seq[JsonNode] = Nil
 
   def request: ScanRequest = asked.copy(
@@ -44,6 +47,9 @@ class HoodieScan(
     if (SQLConf.get.contains(SQLConf.V2_BUCKETING_ENABLED.key) && SQLConf.get.v2BucketingEnabled && table.pushes("partitioning") && asked.limit.isEmpty && sample.isEmpty)
       table.grouping.flatMap(_.in(schema))
     else None
+
+  @volatile private var planned: Option[(Seq[JsonNode], ScanPlan)] =
+    limited.filter(_ => request == asked).map(runtimeFilters -> _)
 
   /** By what it does; metadata may have shown that it cannot. */
   def grouping: Option[ScanGrouping] = wantedGrouping.filter(_ => plan.tasks.nonEmpty && plan.tasks.forall(_.key.isDefined))
@@ -93,11 +99,16 @@ class HoodieScan(
     HoodiePartitionReaderFactory(
       HoodieScan.slices(spark, table, ownSchema, filters, planned, withPositions),
       if (ownSchema.length < schema.length) Some(schema) else None,
-      sample)
+      sample,
+      taskLimit)
   }
 
+  /** The rows to which the scan itself limits. */
+  def taskLimit: Option[Int] = limited.flatMap(_ => asked.limit)
+
+  /** None of a scan that limits rows, for filters would come before its limit. */
   override def filterAttributes(): Array[NamedReference] =
-    if (table.pushes("runtime-filters")) RuntimeFilters.columns(ownSchema) else Array.empty
+    if (taskLimit.isEmpty && table.pushes("runtime-filters")) RuntimeFilters.columns(ownSchema) else Array.empty
 
   override def filter(predicates: Array[Predicate]): Unit = synchronized {
     runtimeFilters = (runtimeFilters ++ RuntimeFilters.toWire(predicates)).distinct
@@ -123,7 +134,7 @@ class HoodieScan(
   override def reportDriverMetrics(): Array[CustomTaskMetric] = ScanMetrics.of(shown, table)
 
   private def identity =
-    (table.path, table.snapshot, table.options, schema, filters.map(f => f.wire -> f.kind).toSet, asked.limit, asked.order, runtimeFilters.toSet, sample, wantedGrouping)
+    (table.path, table.snapshot, table.options, schema, filters.map(f => f.wire -> f.kind).toSet, asked.limit, asked.order, runtimeFilters.toSet, sample, wantedGrouping, taskLimit)
 
   override def equals(other: Any): Boolean = other match {
     case that: HoodieScan => identity == that.identity

@@ -10,7 +10,8 @@ import org.apache.spark.sql.types.StructType
 
 /** Collects what Catalyst pushes down; the planner says which filters it answers for, and answers aggregates.
   *
-  * Limits and orders are pushed in part: they choose files, and Spark applies them to the rows of those.
+  * Orders are pushed in part: they choose files, and Spark applies them to the rows of those. So are limits, unless
+  * one task can read all that is left.
   */
 class HoodieScanBuilder(spark: SparkSession, table: LoadedTable)
     extends ScanBuilder
@@ -25,6 +26,7 @@ class HoodieScanBuilder(spark: SparkSession, table: LoadedTable)
   private var readSchema: StructType = table.schema
   private var pushed = Array.empty[PushedFilter]
   private var limit: Option[Int] = None
+  private var limited: Option[ScanPlan] = None
   private var order: Seq[PushedOrder] = Nil
   private var sample: Option[Sample] = None
   private var answered: Option[(PushedAggregation, Option[Scan])] = None
@@ -46,7 +48,10 @@ class HoodieScanBuilder(spark: SparkSession, table: LoadedTable)
   override def pushedPredicates(): Array[Predicate] = pushed.map(_.predicate)
 
   override def pushLimit(rows: Int): Boolean = {
-    if (table.pushes("limit") && sample.isEmpty) limit = Some(rows)
+    if (table.pushes("limit") && sample.isEmpty) {
+      limit = Some(limit.fold(rows)(math.min(_, rows)))
+      limited = Some(table.plan(request)).filter(TaskLimit.fits)
+    }
     limit.isDefined
   }
 
@@ -57,12 +62,12 @@ class HoodieScanBuilder(spark: SparkSession, table: LoadedTable)
   }
 
   override def pushTopN(orders: Array[SortOrder], rows: Int): Boolean = {
-    val found = if (table.pushes("topn") && sample.isEmpty) PushedOrder.of(orders).filterNot(_.exists(key => hidden(key.column.head))) else None
+    val found = if (table.pushes("topn") && sample.isEmpty && limited.isEmpty) PushedOrder.of(orders).filterNot(_.exists(key => hidden(key.column.head))) else None
     found.foreach { keys => order = keys; limit = Some(rows) }
     found.isDefined
   }
 
-  override def isPartiallyPushed(): Boolean = true
+  override def isPartiallyPushed(): Boolean = limited.isEmpty
 
   /** Where metadata does not speak for some slices, those are read, and Spark adds up. */
   override def supportCompletePushDown(aggregation: Aggregation): Boolean =
@@ -94,7 +99,7 @@ class HoodieScanBuilder(spark: SparkSession, table: LoadedTable)
   private def request: ScanRequest = ScanRequest(filters = pushed.map(_.wire).toSeq, limit = limit, order = order)
 
   override def build(): Scan =
-    aggregated.getOrElse(new HoodieScan(spark, table, readSchema, pushed.toVector, request, sample))
+    aggregated.getOrElse(new HoodieScan(spark, table, readSchema, pushed.toVector, request, sample, limited))
 }
 
 /** A filter the planner uses: `partition` filters are answered by it, `data` filters only help to skip. */

@@ -18,7 +18,7 @@ class ScanStatistics(scan: HoodieScan) extends Statistics {
   override def sizeInBytes(): OptionalLong = OptionalLong.of(estimatedBytes)
 
   override def numRows(): OptionalLong =
-    scan.shown.rows.orElse(scan.shown.estimatedRows).map(sampled).map(OptionalLong.of).getOrElse(OptionalLong.empty())
+    scan.shown.rows.orElse(scan.shown.estimatedRows).map(chosen).map(OptionalLong.of).getOrElse(OptionalLong.empty())
 
   override lazy val columnStats: util.Map[NamedReference, ColumnStatistics] =
     if (ScanStatistics.wanted && !scan.isStream && scan.table.pushes("column-statistics")) ScanStatistics.of(scan) else util.Collections.emptyMap()
@@ -26,10 +26,16 @@ class ScanStatistics(scan: HoodieScan) extends Statistics {
   /** Bytes of the selected files, cut to the share of the columns read; zero only when nothing is selected. */
   private def estimatedBytes: Long =
     if (scan.shown.tasks.isEmpty) 0L
-    else sampled((scan.shown.bytes * ScanStatistics.share(scan.ownSchema, scan.table.schema)).toLong)
+    else chosen((scan.shown.bytes * ScanStatistics.share(scan.ownSchema, scan.table.schema)).toLong)
 
-  private def sampled(amount: Long): Long =
-    if (scan.shown.tasks.isEmpty) 0L else math.max(1L, (amount * scan.sample.fold(1.0)(_.share)).toLong)
+  private def chosen(amount: Long): Long =
+    if (scan.shown.tasks.isEmpty) 0L else math.max(1L, math.round(amount * share))
+
+  /** The part of the plan's rows that the scan returns. */
+  private def share: Double = {
+    val limited = for (limit <- scan.taskLimit; rows <- scan.shown.rows if rows > limit) yield limit.toDouble / rows
+    limited.orElse(scan.sample.map(_.share)).getOrElse(1.0)
+  }
 }
 
 object ScanStatistics {

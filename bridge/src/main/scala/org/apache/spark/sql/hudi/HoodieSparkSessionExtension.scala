@@ -17,6 +17,7 @@ class HoodieSparkSessionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectPostHocResolutionRule(session => HoodiePurge(session))
     extensions.injectTableFunction(HoodieTableChanges.description)
     extensions.injectPostHocResolutionRule(_ => HoodiePathFunctions)
+    extensions.injectPlannerStrategy(_ => HoodieMetadataAnswers)
     extensions.injectPreCBORule(_ => HoodieStreamPushDown)
   }
 }
