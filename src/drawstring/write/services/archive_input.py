@@ -7,12 +7,17 @@ from collections.abc import Iterator
 from drawstring.config.service_options import NUM_AND_TIME, NUM_COMMITS, ServiceOptions
 from drawstring.model.instant import Action, Instant
 from drawstring.planning.table_state import TableState
+from drawstring.timeline.layout_v2 import instant_of_epoch
 from drawstring.view.file_system_view import all_slices
 from drawstring.write.clock import Clock
 from drawstring.write.heartbeat import heartbeats
+from drawstring.write.rollback import inflight_name
 from drawstring.write.services.archive import ArchiveRetention, plan_archive
 from drawstring.write.services.clean import earliest_retained
 from drawstring.write.services.clean_input import last_clean, oldest_time, retention_of
+from drawstring.write.signature import signed_by
+
+_DAY = 24 * 60 * 60 * 1000
 
 
 def planned(state: TableState, options: ServiceOptions, *, clock: Clock) -> tuple[Instant, ...]:
@@ -25,6 +30,7 @@ def planned(state: TableState, options: ServiceOptions, *, clock: Clock) -> tupl
     limits = [
         *heartbeats(state.storage),
         *_delta_commits(state, options),
+        *_uncompacted_beside_others(state, clock),
         *_uncleaned(state, first),
         *_retained_by_last_clean(state, options),
     ]
@@ -65,6 +71,30 @@ def _delta_commits(state: TableState, options: ServiceOptions) -> Iterator[str]:
         yield from [last] if last else since[:1]
     else:
         yield since[-options.compact.commits]
+
+
+def _uncompacted_beside_others(state: TableState, clock: Clock) -> Iterator[str]:
+    """Yield the first delta commit that no compaction has taken in, while another engine writes to the table too.
+
+    Hudi looks at the timeline and at the history at different times: what completes and is archived in between is to
+    its compaction as if it had never completed, and the new base file lacks it for good. The newest of its delta
+    commits stays for a day, to tell that it is there.
+    """
+    if not state.config.is_merge_on_read:
+        return
+    since = instant_of_epoch(clock() - _DAY, state.config.timezone)
+    writes = state.timeline.completed_writes
+    deltas = [i for i in writes if i.action is Action.DELTACOMMIT]
+    recent = (i for i in reversed(deltas) if (i.completion_time or "") > since)
+    other = next((i.requested_time for i in recent if _is_of_others(state, i)), None)
+    if other is not None:
+        last = max((i.requested_time for i in writes if i.action is Action.COMMIT), default="")
+        yield min([other, *(i.requested_time for i in deltas if (i.completion_time or "") > last)])
+
+
+def _is_of_others(state: TableState, instant: Instant) -> bool:
+    name = inflight_name(instant.requested_time, instant.action)
+    return signed_by(state.storage, f"{state.config.timeline_directory}/{name}") is None
 
 
 def _retained_by_last_clean(state: TableState, options: ServiceOptions) -> Iterator[str]:

@@ -8,6 +8,7 @@ from drawstring.model.instant import Action
 from drawstring.storage import LocalStorage
 from drawstring.timeline import reader
 from drawstring.timeline.history import History
+from drawstring.write.clock import system_clock
 from drawstring.write.services.archive import read_version
 from drawstring.write.services.archiving import archive, plan_of_archive
 from drawstring.write.services.cleaning import clean
@@ -109,6 +110,22 @@ def test_a_live_heartbeat_and_the_cleaners_retention_hold_back(tmp_path):
     storage.delete(f".hoodie/.heartbeat/{second}")
     many = options(**{"hoodie.clean.commits.retained": 6})
     assert plan_of_archive(storage, many).instants == ()
+
+
+def test_delta_commits_that_are_not_compacted_stay_beside_another_engine(tmp_path):
+    """Hudi's compaction would miss what is archived between its looks at the timeline and at the history."""
+    path = tmp_path / "t"
+    storage = new_table(path, options={"hoodie.table.type": "MERGE_ON_READ"})
+    for number in range(7):
+        write(storage, [("1", "oslo", 1 + number, f"a{number}")], options=QUIET)
+    assert plan_of_archive(storage, options()).instants
+    theirs = active(storage)[2]
+    storage.write(f".hoodie/timeline/{theirs}.deltacommit.inflight", b"")
+    assert not plan_of_archive(storage, options()).instants
+    assert drawstring.open_table(str(path)).compact().compactions
+    assert max(time for time, _ in plan_of_archive(storage, options()).instants) < theirs
+    later = system_clock() + 25 * 60 * 60 * 1000
+    assert theirs in [time for time, _ in plan_of_archive(storage, options(), clock=lambda: later).instants]
 
 
 def test_a_file_that_a_killed_archiver_left_is_never_overwritten(tmp_path):
