@@ -43,9 +43,11 @@ from drawstring.timeline.reader import TimelineReader
 from drawstring.timeline.timeline import Timeline
 from drawstring.write.arrow_input import as_rows, storable_schema
 from drawstring.write.create import create_table as create_on_storage
+from drawstring.write.create import table_properties
 from drawstring.write.evolution import incoming_schema
 from drawstring.write.in_process import ArrowRows
 from drawstring.write.metadata_table.upkeep import drop_metadata_table, rebuild_metadata_table
+from drawstring.write.non_blocking import check_non_blocking
 from drawstring.write.pipeline import APPEND, CommitResult, delete_partitions, write_rows
 from drawstring.write.progress import showing
 from drawstring.write.rollback import rollback_dead, rollback_pending, writes_to_roll_back
@@ -117,6 +119,7 @@ def create_table(
         )
     storage = open_storage(path_text(uri), {key: str(value) for key, value in (options or {}).items()})
     write_options = WriteOptions.of(options)
+    check_non_blocking(TableConfig.from_properties(table_properties(write_options.table)), write_options)
     create_on_storage(
         storage,
         write_options.table,

@@ -29,8 +29,9 @@ MODE = Option(
     "hoodie.write.concurrency.mode",
     one_of(*_MODES),
     SINGLE_WRITER,
-    "Whether several writers are expected. The table is locked and conflicts are looked for in every mode.",
-    allowed=(SINGLE_WRITER, OPTIMISTIC),
+    "Whether several writers are expected. The table is locked and conflicts are looked for in every mode; with "
+    "non_blocking_concurrency_control, appends to the same bucket of a merge-on-read table are none.",
+    allowed=_MODES,
 )
 CONFLICT_RETRIES = Option(
     "hoodie.write.num.retries.on.conflict.failures",
@@ -137,6 +138,11 @@ class ConcurrencyOptions:
     heartbeat_tolerable_misses: int = HEARTBEAT_MISSES.default
 
     @property
+    def is_non_blocking(self) -> bool:
+        """Whether appends of several writers to one file group all stand."""
+        return self.mode == NON_BLOCKING
+
+    @property
     def heartbeat_expiry_seconds(self) -> float:
         """How old a heartbeat is when its writer counts as dead, by Hudi's rule."""
         return self.heartbeat_interval_seconds * self.heartbeat_tolerable_misses
@@ -145,9 +151,9 @@ class ConcurrencyOptions:
     def of(cls, *layers: Mapping[str, Any] | None) -> ConcurrencyOptions:
         """Resolve the options, layers from the strongest to the weakest.
 
-        Raises `InvalidOption` for malformed values, for a mode and for a lock provider that drawstring lacks.
+        Raises `InvalidOption` for malformed values, and for a lock provider that drawstring lacks.
         """
-        mode = _mode(*layers)
+        mode = MODE.find(*layers)
         return cls(
             mode=mode,
             conflict_retries=CONFLICT_RETRIES.find(*layers),
@@ -162,19 +168,6 @@ class ConcurrencyOptions:
             heartbeat_interval_seconds=HEARTBEAT_INTERVAL.find(*layers) / 1000,
             heartbeat_tolerable_misses=HEARTBEAT_MISSES.find(*layers),
         )
-
-
-def _mode(*layers: Mapping[str, Any] | None) -> str:
-    mode = MODE.find(*layers)
-    if mode == NON_BLOCKING:
-        raise not_supported(
-            MODE.key,
-            mode,
-            "it promises that writes of the same bucket never conflict, and drawstring writes them one after the other "
-            "(a conflict is tried again, and only validation takes the lock)",
-            allowed=MODE.allowed,
-        )
-    return mode
 
 
 def _lock_provider(*layers: Mapping[str, Any] | None) -> str | None:

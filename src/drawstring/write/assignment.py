@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -16,7 +16,7 @@ from drawstring.config.write_options import FileOptions
 from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice
 from drawstring.model.file_names import bucket_of_file_id, file_id_prefix
 from drawstring.model.read_task import ReadTask
-from drawstring.write.bucket_index import BucketRule, bucket_file_id
+from drawstring.write.bucket_index import BucketRule, bucket_file_id, shared_bucket_file_id
 
 HASH_RANGE = 1 << 20
 """Rows of new keys are spread over buckets by a hash of their key in this range."""
@@ -119,10 +119,13 @@ def assign_buckets(
     *,
     layout: Layout = Layout.COPY_ON_WRITE,
     only_existing: bool = False,
+    shared: bool = False,
+    taken: Container[FileGroupId] = frozenset(),
 ) -> Assignment:
     """Assign the buckets of a bucket index, given by path and number, to their groups, or to new ones.
 
-    With `only_existing`, for deletes, buckets without a group are left out.
+    With `only_existing`, for deletes, buckets without a group are left out. With `shared`, new groups are those that
+    other writers would make too, unless they are `taken`: what was taken out of a table stays out.
     """
     change, new = (Way.APPEND, Way.APPEND) if layout is Layout.LOGS else (Way.REWRITE, Way.CREATE)
     known = {(s.group.partition_path, bucket_of_file_id(s.group.file_id)): s for s in slices}
@@ -132,10 +135,15 @@ def assign_buckets(
         found = known.get((path, number))
         if found is None and only_existing:
             continue
-        group = found.group if found is not None else FileGroupId(path, bucket_file_id(number))
+        group = found.group if found is not None else _new_group(path, number, shared=shared, taken=taken)
         ranges.append(InsertRange(path, number, number + 1, len(buckets)))
         buckets.append(Bucket(len(buckets), group, found, new if found is None else change))
     return Assignment(tuple(buckets), tuple(ranges), rule)
+
+
+def _new_group(path: str, number: int, *, shared: bool, taken: Container[FileGroupId]) -> FileGroupId:
+    group = FileGroupId(path, shared_bucket_file_id(number))
+    return group if shared and group not in taken else FileGroupId(path, bucket_file_id(number))
 
 
 class _Builder:

@@ -93,6 +93,11 @@ def bucket_file_id(bucket: int) -> str:
     return f"{bucket:08d}{str(uuid.uuid4())[8:]}-0"
 
 
+def shared_bucket_file_id(bucket: int) -> str:
+    """Return the file id of a bucket that writers agree on without asking each other, as Hudi's do."""
+    return f"{bucket:08d}-0000-0000-0000-000000000000-0"
+
+
 def bucket_places(groups: Iterable[FileGroupId]) -> frozenset[tuple[str, int]]:
     """Return partition path and bucket number of the groups that are buckets."""
     numbers = ((group.partition_path, bucket_of_file_id(group.file_id)) for group in groups)

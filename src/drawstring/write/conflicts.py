@@ -28,10 +28,11 @@ from drawstring.write.bucket_index import bucket_places
 from drawstring.write.clock import newest_time
 from drawstring.write.log_keys import keys_in_log
 from drawstring.write.markers import Markers
-from drawstring.write.write_set import WriteSet, groups_of
+from drawstring.write.write_set import WriteSet, appended_groups, groups_of
 
 _SHOWN_GROUPS = 5
-_COMPACTIONS = ("COMPACT", "LOG_COMPACT")
+_LOG_COMPACT = "LOG_COMPACT"
+_COMPACTIONS = ("COMPACT", _LOG_COMPACT)
 _PENDING_PLANS = (Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING)
 
 
@@ -92,14 +93,31 @@ def _were_archived(now: TableState, gone: list[Instant]) -> bool:
 def check_groups(candidates: Iterable[Candidate], write_set: WriteSet, storage: Storage, ours: str) -> None:
     """Raise `CommitConflict` when another write touched a file group or a partition of ours."""
     for candidate in candidates:
-        # The group of a compaction is what it was before, so appended logs stand as well upon it.
-        compacted = candidate.metadata.operation in _COMPACTIONS
-        ours_there = write_set.groups - (write_set.appended if compacted else frozenset())
-        common = groups_of(candidate.metadata) & ours_there
-        common |= {g for g in groups_of(candidate.metadata) if g.partition_path in write_set.partitions}
-        common |= {g for g in groups_of(candidate.metadata) if bucket_places([g]) & write_set.buckets}
+        theirs = groups_of(candidate.metadata) - _appended_beside(candidate, write_set, ours)
+        common = theirs & write_set.groups
+        common |= {group for group in theirs if group.partition_path in write_set.partitions}
+        common |= {group for group in theirs if bucket_places([group]) & write_set.buckets}
         if common:
             raise _group_conflict(storage, ours, candidate.instant, common)
+
+
+def _appended_beside(candidate: Candidate, write_set: WriteSet, ours: str) -> frozenset[FileGroupId]:
+    """The groups in which what we appended stands as well upon what the candidate did."""
+    operation = candidate.metadata.operation
+    if operation in _COMPACTIONS:
+        # The group of a compaction is what it was before.
+        stands = not _moves_logs_past(operation == _LOG_COMPACT, candidate.instant, write_set, ours)
+        return write_set.appended if stands else frozenset()
+    return write_set.appended & appended_groups(candidate.metadata) if write_set.non_blocking else frozenset()
+
+
+def _moves_logs_past(merges_logs: bool, instant: Instant, write_set: WriteSet, ours: str) -> bool:
+    """Whether logs merged with one another may come to stand behind ours that stood before it.
+
+    Readers put them where the newest of them stood, and logs stand by the times when their writes began. Without
+    other appends beside us all of them are older than ours.
+    """
+    return write_set.non_blocking and merges_logs and instant.requested_time > ours
 
 
 def check_batch(candidates: Iterable[Candidate], write_set: WriteSet, storage: Storage, ours: str) -> None:
@@ -121,8 +139,15 @@ def check_pending_plans(now: TableState, write_set: WriteSet, ours: str) -> None
     """Raise `CommitConflict` when a pending compaction or clustering plan names a file group of ours."""
     for instant in now.timeline.pending:
         if instant.action in _PENDING_PLANS:
-            beside = write_set.appended if instant.action is not Action.CLUSTERING else frozenset()
-            common = planned_groups(now, instant) & (write_set.groups - beside)
+            merges_logs = instant.action is Action.LOGCOMPACTION
+            stands = instant.action is not Action.CLUSTERING and not _moves_logs_past(
+                merges_logs, instant, write_set, ours
+            )
+            # New groups too: other writers may have made the same meanwhile.
+            touched = write_set.groups | write_set.appended
+            common = planned_groups(now, instant) & (
+                touched - (write_set.appended if stands else frozenset())
+            )
             if common:
                 raise _group_conflict(now.storage, ours, instant, common)
 

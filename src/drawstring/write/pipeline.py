@@ -344,12 +344,14 @@ class _Write:
             groups=existing_groups(metadata),
             partitions=frozenset(partitions),
             buckets=bucket_places(groups_of(metadata)) if index.kind == BUCKET else frozenset(),
-            checks_new_keys=self._plan.operation == UPSERT,
+            # A key has one bucket, in which readers merge what several writers say of it.
+            checks_new_keys=self._plan.operation == UPSERT and not self._plan.is_non_blocking,
             keys_are_global=index.is_global,
             schema_at_start=self._plan.schema_at_start,
             schema_written=self._plan.avro_schema,
             appended=appended_groups(metadata),
             sink_batch=self._plan.options.sink_batch,
+            non_blocking=self._plan.is_non_blocking,
         )
 
     def _append(self) -> list[WriteStat]:
@@ -385,7 +387,15 @@ class _Write:
         overwrites, deletes = self._plan.operation in OVERWRITES, self._plan.operation == DELETE
         # What takes the place of other files is base files, as Hudi does it.
         layout = Layout.COPY_ON_WRITE if overwrites else self._plan.layout
-        assignment = assign_buckets(numbers, slices, rule, layout=layout, only_existing=deletes)
+        assignment = assign_buckets(
+            numbers,
+            slices,
+            rule,
+            layout=layout,
+            only_existing=deletes,
+            shared=self._plan.options.concurrency.is_non_blocking and not overwrites,
+            taken=self._state.visibility(None).replaced,
+        )
         return self._written(assignment, rules)
 
     def _write_counted(

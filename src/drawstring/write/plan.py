@@ -33,6 +33,7 @@ from drawstring.write.create import table_properties
 from drawstring.write.evolution import incoming_schema, reconcile
 from drawstring.write.key_generator import KeyGenerator, key_generator
 from drawstring.write.metadata_table.layout import RECORD_INDEX
+from drawstring.write.non_blocking import check_non_blocking
 from drawstring.write.table_facts import key_sample, table_schema
 from drawstring.write.table_names import avro_names
 
@@ -73,6 +74,11 @@ class WritePlan:
         if self.operation in OVERWRITES:
             return Action.REPLACECOMMIT
         return Action.COMMIT if self.layout is Layout.COPY_ON_WRITE else Action.DELTACOMMIT
+
+    @property
+    def is_non_blocking(self) -> bool:
+        """Whether it stands beside other appends; bulk inserts and overwrites never do, as in Hudi."""
+        return self.options.concurrency.is_non_blocking and self.operation in (UPSERT, INSERT, DELETE)
 
     @property
     def deletes_by(self) -> DeleteMark | None:
@@ -170,6 +176,7 @@ def _plan(
     if operation == DELETE and schema is not None:
         written = schema
     at_start = avro_schema_text(schema, config.name) if schema is not None else ""
+    check_non_blocking(config, wanted)
     layout = _layout(config, wanted)
     plan = WritePlan(
         operation, wanted, rule, rows, written, ordering, config.name, at_start, layout, config.merge

@@ -32,6 +32,7 @@ from drawstring.write.locks import configured_lock
 from drawstring.write.markers import Markers
 from drawstring.write.metadata_table import keeping, upkeep
 from drawstring.write.metadata_table.keeping import Told
+from drawstring.write.non_blocking import keeps_record_index
 from drawstring.write.replace_table import sweep_overwrites
 from drawstring.write.rollback import drop_instant_steps, inflight_name, roll_back_dead_writers
 from drawstring.write.schema_commit import is_hidden, schema_steps
@@ -247,6 +248,8 @@ class Transaction:
         if not self._is_pending(now):
             raise conflicts.rolled_back(storage, ours)
         if _settings(now) != _settings(self.state):
+            raise conflicts.settings_changed(storage, ours)
+        if write_set.non_blocking and keeps_record_index(now.config):
             raise conflicts.settings_changed(storage, ours)
         conflicts.check_pending_rollbacks(now, ours)
         conflicts.check_history(self.state, now, ours)

@@ -22,6 +22,7 @@ class WriteSet:
     - `checks_new_keys`: keys that were new when it began must still be new (upsert; inserts may repeat keys).
     - `keys_are_global`: a key that is in another partition is not new either (global indexes).
     - `schema_at_start`, `schema_written`: Avro schemas, empty where there is none.
+    - `non_blocking`: what it appended stands beside what others appended to the same groups meanwhile.
     - `sink_batch`: the batch of a streaming query that it is.
     """
 
@@ -34,6 +35,7 @@ class WriteSet:
     sink_batch: SinkBatch | None = None
     buckets: frozenset[tuple[str, int]] = frozenset()
     keys_are_global: bool = False
+    non_blocking: bool = False
 
 
 def groups_of(metadata: CommitMetadata) -> frozenset[FileGroupId]:

@@ -46,7 +46,6 @@ def test_lock_providers_are_known_by_class_and_by_simple_name():
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        (MODE, "non_blocking_concurrency_control"),
         (PROVIDER, "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"),
         (PROVIDER, "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider"),
         (PROVIDER, "com.example.FileSystemBasedLockProvider"),

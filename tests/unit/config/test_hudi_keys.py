@@ -81,7 +81,6 @@ def test_a_harmless_key_changes_nothing(key, caplog):
 
 SAFETY = {
     "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
-    "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
     "hoodie.datasource.hive_sync.enable": "true",
     "hoodie.datasource.meta.sync.enable": "true",
     "hoodie.write.commit.callback.on": "true",
