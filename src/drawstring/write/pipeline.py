@@ -163,10 +163,11 @@ def _told(result: CommitResult, steps: Steps) -> CommitResult:
     told = replace(result, seconds=steps.seconds)
     if told.instant is not None:
         logger.info(
-            "Committed %s of %s as %s: %d rows inserted, %d updated, %d deleted, %d files, %d bytes; %s",
+            "Committed %s of %s as %s (try %d): %d rows inserted, %d updated, %d deleted, %d files, %d bytes; %s",
             told.operation,
             told.path,
             told.instant,
+            told.tries,
             told.inserted,
             told.updated,
             told.deleted,
@@ -234,8 +235,14 @@ def _tried(
             pause = min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2 ** (tries - 1)) * random.uniform(
                 0.2, 1.0
             )
-            logger.warning("%s Trying again in %.2f s (try %d).", error.message, pause, tries + 1)
+            _tell_of_retry(error, tries, pause)
             time.sleep(pause)
+
+
+def _tell_of_retry(error: CommitConflict, tries: int, pause: float) -> None:
+    """Where many write they conflict all the time, and the next try mends it: one line of the log for each write."""
+    level = logging.INFO if tries == 1 else logging.DEBUG
+    logger.log(level, "%s Trying again in %.2f s (try %d).", error.message, pause, tries + 1)
 
 
 def _is_retried(error: CommitConflict, operation: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 
 import pyarrow as pa
@@ -94,6 +95,27 @@ def test_retries_are_counted_and_then_the_conflict_is_raised(table, monkeypatch)
     assert caught.value.condition == "CONCURRENT_COMMIT"
     assert len(caught.value.fields["groups"]) == 1
     assert seen(table) == [(1, "oslo", "a"), (2, "oslo", "B")]
+
+
+def test_log_tells_of_conflicts_once_for_each_write(table, monkeypatch, caplog):
+    table.write(rows((1, "oslo", 0, "first")))
+    commit, others = Transaction.commit, iter([1, 2])
+
+    def late(self, *args, **kwargs):
+        if (version := next(others, None)) is not None:
+            with monkeypatch.context() as alone:
+                alone.setattr(Transaction, "commit", commit)
+                table.write(rows((1, "oslo", version, "theirs")))
+        return commit(self, *args, **kwargs)
+
+    monkeypatch.setattr(Transaction, "commit", late)
+    monkeypatch.setattr("drawstring.write.pipeline._FIRST_WAIT_SECONDS", 0.0)
+    with caplog.at_level(logging.INFO, logger="drawstring"):
+        assert table.write(rows((1, "oslo", 3, "mine"))).tries == 3
+    told = [record for record in caplog.records if "Trying again" in record.getMessage()]
+    assert [record.levelno for record in told] == [logging.INFO]
+    assert "(try 3)" in caplog.records[-1].getMessage()
+    assert seen(table) == [(1, "oslo", "mine")]
 
 
 def test_overwrite_is_not_tried_again_on_rows_that_it_did_not_know(table, monkeypatch):
