@@ -82,21 +82,27 @@ class ColumnRange:
 
         Files come in any order, so neither of the two need be the newer one.
         """
-        arrow = max(self.type, other.type, key=_promotion_rank)
-        one, two = self.promoted(arrow), other.promoted(arrow)
-        return replace(
-            two,
-            lower=_least(one.lower, two.lower),
-            upper=_greatest(one.upper, two.upper),
-            value_count=one.value_count + two.value_count,
-            null_count=one.null_count + two.null_count,
-            total_size=one.total_size + two.total_size,
-            total_uncompressed=one.total_uncompressed + two.total_uncompressed,
+        one, two = self, other
+        if one.type != two.type:
+            arrow = max(one.type, two.type, key=_promotion_rank)
+            one, two = one.promoted(arrow), two.promoted(arrow)
+        return ColumnRange(
+            two.column,
+            two.type,
+            _least(one.lower, two.lower),
+            _greatest(one.upper, two.upper),
+            one.value_count + two.value_count,
+            one.null_count + two.null_count,
+            one.total_size + two.total_size,
+            one.total_uncompressed + two.total_uncompressed,
+            two.is_whole,
         )
 
     def promoted(self, arrow: pa.DataType) -> ColumnRange:
         """Return the range of the same values after a promotion of their column to another type."""
-        if self.type == arrow or self.lower is None:
+        if self.type == arrow:
+            return self
+        if self.lower is None:
             return replace(self, type=arrow)
         return replace(self, type=arrow, **_promoted_bounds(self, arrow))
 

@@ -12,6 +12,7 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import fastavro
@@ -206,6 +207,7 @@ def _folded_listing(metadata: MetadataTable, found: FileSlice) -> Folded:
     return folded
 
 
+@lru_cache(maxsize=16)
 def _facts(schema: str) -> Any:
     def without_doc(avro: Any) -> Any:
         if isinstance(avro, dict):

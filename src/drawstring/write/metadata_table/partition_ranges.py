@@ -6,9 +6,11 @@ A partition's range only widens: what is deleted or replaced stays covered, whic
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -81,15 +83,22 @@ def _known(metadata: MetadataTable, added: Ranges) -> dict[tuple[str, str], _Sto
         partition_stats_key(column, partition).encode(): (partition, column) for partition, column in added
     }
     found: dict[tuple[str, str], _Stored] = {}
-    for entries, schema in metadata.entries(PARTITION_STATS, lambda file: file.lookup(by_key)):
-        records = decode_column_stats([value for _, value in entries], schema)
-        for (key, _), record in zip(entries, records, strict=True):
-            known = found.pop(by_key[key], None)
-            old = range_of_record(record, added[by_key[key]].type)
-            if old is not None:
-                stored = _Stored(old, frozenset([_stored_type(record, old)]))
-                found[by_key[key]] = known.and_also(stored) if known is not None else stored
+    for key, record in _records(metadata, by_key):
+        known = found.pop(by_key[key], None)
+        old = range_of_record(record, added[by_key[key]].type)
+        if old is not None:
+            stored = _Stored(old, frozenset([_stored_type(record, old)]))
+            found[by_key[key]] = known.and_also(stored) if known is not None else stored
     return found
+
+
+def _records(metadata: MetadataTable, keys: Collection[bytes]) -> Iterator[tuple[bytes, StatsRecord]]:
+    """Yield the stored ranges of some keys, older ones first; those of many logs are decoded together."""
+    files = metadata.entries(PARTITION_STATS, lambda file: file.lookup(keys))
+    for schema, run in groupby(files, key=itemgetter(1)):
+        entries = [entry for found, _ in run for entry in found]
+        records = decode_column_stats([value for _, value in entries], schema)
+        yield from zip((key for key, _ in entries), records, strict=True)
 
 
 @dataclass(frozen=True)
