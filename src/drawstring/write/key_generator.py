@@ -53,13 +53,18 @@ def key_generator(
     """
     fields = config.record_key_fields
     prefixed = len(fields) > 1
-    if len(fields) == 1 and config.key_generator == "COMPLEX":
+    if is_told_by_keys(config):
         prefixed = key_sample is None or key_sample.startswith(f"{fields[0]}:")
     times = _time_fields(config)
     time = TimePartition.of({**(time_settings or {}), **config.time_settings}) if times else None
     return KeyGenerator(
         fields, config.partition_fields, prefixed, config.hive_style, config.url_encode, times, time
     )
+
+
+def is_told_by_keys(config: TableConfig) -> bool:
+    """Whether only stored keys tell how keys are written."""
+    return len(config.record_key_fields) == 1 and config.key_generator == "COMPLEX"
 
 
 def _time_fields(config: TableConfig) -> frozenset[str]:

@@ -31,7 +31,7 @@ from drawstring.write.change_files import capture_mode
 from drawstring.write.column_ids import check_unchanged
 from drawstring.write.create import table_properties
 from drawstring.write.evolution import incoming_schema, reconcile
-from drawstring.write.key_generator import KeyGenerator, key_generator
+from drawstring.write.key_generator import KeyGenerator, is_told_by_keys, key_generator
 from drawstring.write.metadata_table.layout import RECORD_INDEX
 from drawstring.write.non_blocking import check_non_blocking
 from drawstring.write.table_facts import key_sample, table_schema
@@ -129,7 +129,8 @@ def plan_first_write(rows: pa.Schema, wanted: WriteOptions) -> WritePlan:
 def plan_write(rows: pa.Schema, state: TableState, wanted: WriteOptions) -> WritePlan:
     """Check a write to a table as it is."""
     check_settings(wanted.table, state.config, state.storage.root)
-    plan = _plan(rows, state.config, table_schema(state), wanted, sample=key_sample(state))
+    sample = key_sample(state) if is_told_by_keys(state.config) else None
+    plan = _plan(rows, state.config, table_schema(state), wanted, sample=sample)
     check_unchanged(state, plan.schema_at_start, plan.avro_schema)
     if plan.operation == UPSERT:
         _check_paths_stay_true(state.config, wanted)
