@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +45,8 @@ TASK_BYTES = 256 << 20
 """Arrow bytes that one task holds back at most, over all partitions."""
 OPEN_FILES = 128
 """Files that one task keeps open at most."""
+_SYNCED_TOGETHER, _MOST_CLOSING = 2, 16
+"""Finished files that are brought to disk at a time, and that wait for it at most."""
 
 _SAMPLE_ROWS = 8192
 _FEW_CHUNKS = 8
@@ -167,14 +171,16 @@ class BaseFileWriter:
 
     def close(self) -> int:
         """Finish the file, also when no row was written, and return its size."""
+        size, sink = self.finish()
+        sink.close()
+        return size
+
+    def finish(self) -> tuple[int, Any]:
+        """Write the file to its end, and return its size and what must be closed before it counts."""
         if not self.is_open:
             self._open([])
         self._writer.close(self._keys.metadata())
-        if not self._sink.closed:
-            size = int(self._sink.tell())
-            self._sink.close()
-            return size
-        return self._context.storage.stat(self._staged).size
+        return int(self._sink.tell()), self._sink
 
     def stat(self, size: int, **facts: Any) -> WriteStat:
         """Return what a commit says of this file."""
@@ -201,11 +207,32 @@ class _Partition:
     writer: BaseFileWriter | None = None
 
 
+class _Closing:
+    """Closes finished files while the next ones are made: until the disk has a file takes as long as making it."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(_SYNCED_TOGETHER, thread_name_prefix="drawstring-close")
+        self._pending: deque[Future[None]] = deque()
+
+    def add(self, sink: Any) -> None:
+        """Close a file soon; raises what went wrong with earlier ones."""
+        self._pending.append(self._pool.submit(sink.close))
+        while len(self._pending) > _MOST_CLOSING:
+            self._pending.popleft().result()
+
+    def wait(self) -> None:
+        """Return when all files are closed; raises what went wrong."""
+        with self._pool:
+            while self._pending:
+                self._pending.popleft().result()
+
+
 class PartitionedWriter:
     """Writes rows of any partitions, as they come, into new file groups of the target size."""
 
     def __init__(self, context: WriteContext, task: TaskContext) -> None:
         self._context, self._task = context, task
+        self._closing = _Closing()
         self._partitions: dict[str, _Partition] = {}
         self._stats: list[WriteStat] = []
         self._projection: Projection | None = None
@@ -281,7 +308,8 @@ class PartitionedWriter:
     def _finish(self, partition: _Partition) -> None:
         writer = partition.writer
         if writer is not None:
-            size = writer.close()
+            size, sink = writer.finish()
+            self._closing.add(sink)
             self._stats.append(writer.stat(size, num_inserts=writer.rows))
             partition.writer = None
 
@@ -290,6 +318,7 @@ class PartitionedWriter:
         for partition in self._partitions.values():
             self._flush(partition)
             self._finish(partition)
+        self._closing.wait()
         return self._stats
 
 
@@ -340,18 +369,33 @@ def with_meta_columns(rows: pa.Table, path: str, context: WriteContext, task: Ta
 
 def split_by_path(batch: pa.RecordBatch, paths: pa.DictionaryArray) -> Iterable[tuple[str, pa.RecordBatch]]:
     """Yield the rows of each partition path, in the order they came."""
+    return split_rows(batch, rows_by_path(paths))
+
+
+def split_rows(
+    batch: pa.RecordBatch, places: Sequence[tuple[str, np.ndarray]]
+) -> Iterable[tuple[str, pa.RecordBatch]]:
+    """Yield the rows of some paths. They are moved together, which costs less than path by path."""
+    if not places:
+        return
+    rows = np.concatenate([numbers for _, numbers in places])
+    is_whole = len(places) == 1 and len(rows) == batch.num_rows
+    moved, start = batch if is_whole else batch.take(pa.array(rows)), 0
+    for path, numbers in places:
+        yield path, moved.slice(start, len(numbers))
+        start += len(numbers)
+
+
+def rows_by_path(paths: pa.DictionaryArray) -> list[tuple[str, np.ndarray]]:
+    """Return the numbers of each partition path's rows, in the order they came."""
     codes = paths.indices.to_numpy(zero_copy_only=False)
     if not len(codes):
-        return
+        return []
     names = paths.dictionary.to_pylist()
     if len(names) == 1:
-        yield names[0], batch
-        return
+        return [(names[0], np.arange(len(codes)))]
     # Small numbers are sorted by counting them.
     codes = codes.astype(np.min_scalar_type(len(names)))
     order = np.argsort(codes, kind="stable")
-    in_order = batch.take(pa.array(order))
     bounds = np.flatnonzero(np.diff(codes[order])) + 1
-    starts = [0, *bounds.tolist()]
-    for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):
-        yield names[codes[order[start]]], in_order.slice(start, end - start)
+    return [(names[codes[rows[0]]], rows) for rows in np.split(order, bounds)]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,13 @@ from drawstring.model.read_task import ReadTask
 from drawstring.schema.key_text import field_values
 from drawstring.schema.meta_columns import IS_DELETED, PARTITION_PATH, RECORD_KEY
 from drawstring.write.assignment import HASH_RANGE, Assignment, Bucket, InsertRange, Way
-from drawstring.write.base_files import PartitionedWriter, TaskContext, WriteContext, split_by_path
+from drawstring.write.base_files import (
+    PartitionedWriter,
+    TaskContext,
+    WriteContext,
+    rows_by_path,
+    split_rows,
+)
 from drawstring.write.bucket_index import BucketRule, bucket_numbers
 from drawstring.write.compaction import compact_slices
 from drawstring.write.executor import Counts
@@ -390,16 +397,16 @@ def _append_in_threads(
     writers = [PartitionedWriter(context, TaskContext(number)) for number in range(count)]
     home: dict[str, int] = {}
 
-    def run(number: int, found: list[tuple[str, pa.RecordBatch]]) -> None:
-        for path, rows in found:
+    def run(number: int, batch: pa.RecordBatch, found: list[tuple[str, np.ndarray]]) -> None:
+        for path, rows in split_rows(batch, found):
             writers[number].write_partition(path, _with_key(rows, rule))
 
     with ThreadPoolExecutor(count) as pool:
         for batch, paths in parts:
-            shares: list[list[tuple[str, pa.RecordBatch]]] = [[] for _ in range(count)]
-            for path, rows in split_by_path(batch, paths):
+            shares: list[list[tuple[str, np.ndarray]]] = [[] for _ in range(count)]
+            for path, rows in rows_by_path(paths):
                 shares[home.setdefault(path, len(home) % count)].append((path, rows))
-            list(pool.map(run, range(count), shares))
+            list(pool.map(run, range(count), repeat(batch), shares))
         return [stat for stats in pool.map(lambda writer: writer.close(), writers) for stat in stats]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
+import os
 from decimal import Decimal
 
 import pyarrow as pa
@@ -202,6 +204,43 @@ def test_tasks_make_keys_and_paths_themselves(storage, hive_style, url_encode):
     keys = record_keys(batch.set_column(5, "v", pa.array(["x", "", None, "y"])), by_text)
     assert keys.to_pylist() == ["x", None, None, "y"]
     assert partition_paths(batch, by_text).to_pylist() == [""] * 4
+
+
+def written_by_path(transaction, rows):
+    writer = PartitionedWriter(context_of(transaction), TaskContext(0))
+    for batch in incoming(rows).drop_columns([DELETED]).to_batches():
+        writer.write(batch)
+    return writer
+
+
+def test_every_file_is_on_disk_when_the_writer_is_closed(storage, monkeypatch):
+    synced, fsync = [], os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: (fsync(fd), synced.append(os.readlink(f"/proc/self/fd/{fd}")))
+    )
+    monkeypatch.setattr(base_files, "_MOST_CLOSING", 3)
+    transaction = Transaction.begin(storage, operation="BULK_INSERT")
+    synced.clear()
+    stats = written_by_path(transaction, [(n, f"p{n}", n, "v") for n in range(40)]).close()
+    names = [path.rpartition("/")[2] for path in synced]
+    assert sorted(names) == sorted(stat.name for stat in stats)
+    assert len(names) == 40
+    transaction.abort()
+
+
+def test_file_that_does_not_reach_the_disk_fails_the_write(storage, monkeypatch):
+    transaction = Transaction.begin(storage, operation="BULK_INSERT")
+    writer, fsync = written_by_path(transaction, [(n, f"p{n}", n, "v") for n in range(8)]), os.fsync
+
+    def failing(fd):
+        if "/p5/" in os.readlink(f"/proc/self/fd/{fd}"):
+            raise OSError(errno.EIO, "the disk is gone")
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(OSError, match="the disk is gone"):
+        writer.close()
+    transaction.abort()
 
 
 def test_row_without_key_is_shown(storage):
