@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import shutil
 import statistics
 import tempfile
@@ -96,6 +97,8 @@ def _in_order(path: Path, instants: int) -> None:
 
 def _rate(path: Path, processes: int, commits: int) -> float:
     storage = _table_of(path, 0)
+    # What was written before this must not be brought to disk by the commits that are timed.
+    os.sync()
     workers = [
         multiprocessing.Process(target=_commit_often, args=(storage, commits)) for _ in range(processes)
     ]
@@ -116,6 +119,7 @@ def _contended(path: Path, processes: int, seconds: float = 15.0) -> str:
     table = drawstring.create_table(str(path), SCHEMA, options=OPTIONS)
     row = pa.table({"id": [1], "v": ["x"]}, schema=SCHEMA)
     table.write(row)
+    os.sync()
     with multiprocessing.Pool(processes) as pool:
         turns = pool.starmap(_upsert_often, [(str(path), row, seconds)] * processes)
     waits = sorted(wait for writer, _ in turns for wait in writer)
@@ -154,6 +158,7 @@ def _bulk(root: Path, rows: int) -> None:
             table, plain, format="parquet", partitioning=partitioning, file_options=format_options
         )
 
+    os.sync()
     plain_seconds, plain_processor = _medians(write_plain)
     seconds, processor = _medians(lambda: ours.write(table, operation="bulk_insert"))
     print(
