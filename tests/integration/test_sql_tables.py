@@ -142,6 +142,16 @@ def test_alter_table_changes_properties_and_refuses_columns(spark, name):
         spark.sql(f"ALTER TABLE {name} ADD COLUMNS (extra INT)")
 
 
+@pytest.mark.parametrize("source", ["hudi", "parquet"])
+def test_a_hudi_table_is_not_made_like_another_one(spark, name, source):
+    spark.sql(f"CREATE TABLE {name} (id INT) USING {source}")
+    target = f"{name}_like"
+    # From Spark 4.3 on the catalog is asked, and Spark itself says that it has no such statement.
+    with pytest.raises(Exception, match=r"CREATE_TABLE_LIKE_UNSUPPORTED|does not support CREATE TABLE LIKE"):
+        spark.sql(f"CREATE TABLE {target} LIKE {name} USING hudi")
+    assert not spark.catalog.tableExists(target)
+
+
 def test_other_providers_are_left_to_spark(spark, name):
     spark.sql(f"CREATE TABLE {name} (id INT, p STRING) USING parquet PARTITIONED BY (p)")
     spark.sql(f"INSERT INTO {name} VALUES (1, 'x'), (2, 'y')")

@@ -15,6 +15,7 @@ class HoodieSparkSessionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectResolutionRule(session => HoodieInserts(session))
     extensions.injectResolutionRule(session => HoodieDataSourceV2ToV1Fallback(session))
     extensions.injectPostHocResolutionRule(session => HoodiePurge(session))
+    extensions.injectPostHocResolutionRule(session => HoodieTableLike(session))
     extensions.injectTableFunction(HoodieTableChanges.description)
     extensions.injectPostHocResolutionRule(_ => HoodiePathFunctions)
     extensions.injectPlannerStrategy(_ => HoodieMetadataAnswers)

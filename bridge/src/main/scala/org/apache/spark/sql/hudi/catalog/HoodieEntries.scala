@@ -34,7 +34,7 @@ private[sql] object HoodieEntries {
   def isHoodie(properties: util.Map[String, String]): Boolean =
     Option(properties.get(TableCatalog.PROP_PROVIDER)).exists(isProvider)
 
-  private def isProvider(name: String): Boolean = providers.contains(name.toLowerCase(Locale.ROOT))
+  def isProvider(name: String): Boolean = providers.contains(name.toLowerCase(Locale.ROOT))
 
   def path(entry: CatalogTable): String = new Path(entry.location).toString
 
