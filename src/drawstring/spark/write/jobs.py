@@ -24,6 +24,7 @@ from drawstring.spark.write.buckets import bucket_column, register_hash
 from drawstring.spark.write.interpreter import worker_interpreter
 from drawstring.spark.write.key_lookup import FILE_ID, KNOWN_PATH
 from drawstring.spark.write.keys import column
+from drawstring.spark.write.lean_tasks import lean, spare_the_next_task
 from drawstring.spark.write.ordering import latest_first
 from drawstring.write.assignment import HASH_RANGE, Assignment, Bucket
 from drawstring.write.base_files import PartitionedWriter, TaskContext, WriteContext
@@ -155,6 +156,7 @@ def write_collected(
     ]
 
     def run(item: tuple[Bucket, bytes]) -> list[str]:
+        spare_the_next_task()
         bucket, content = item
         table = pa.ipc.open_stream(content).read_all()
         return [_stat_text(stat) for stat in write_bucket(context, _task(), bucket, table, rules)]
@@ -280,7 +282,7 @@ def _collect_stats(df: DataFrame, run: Any) -> list[WriteStat]:
     with warnings.catch_warnings(), worker_interpreter(spark), quick_batches(spark, df.schema):
         warnings.simplefilter("ignore", FutureWarning)
         try:
-            rows = df.mapInArrow(run, _STAT_SCHEMA).collect()
+            rows = df.mapInArrow(lean(run), _STAT_SCHEMA).collect()
         except Exception as error:
             raise as_drawstring_error(error) or error from None
     return [_stat(row[0]) for row in rows]

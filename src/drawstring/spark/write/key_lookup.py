@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice
 from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from drawstring.spark.write.interpreter import worker_interpreter
+from drawstring.spark.write.lean_tasks import lean
 from drawstring.storage import Storage
 from drawstring.write.executor import Counts
 from drawstring.write.index import Index, LookUp, SimpleIndex
@@ -231,4 +232,4 @@ def _places(keys: pa.Array, path: str, file_id: str) -> pa.RecordBatch:
 def _in_tasks(df: DataFrame, run: Any, schema: str) -> DataFrame:
     with warnings.catch_warnings(), worker_interpreter(df.sparkSession):
         warnings.simplefilter("ignore", FutureWarning)
-        return df.mapInArrow(run, schema)
+        return df.mapInArrow(lean(run), schema)
