@@ -15,9 +15,9 @@ from drawstring.write.rollback import inflight_name
 from drawstring.write.services.archive import ArchiveRetention, plan_archive
 from drawstring.write.services.clean import earliest_retained
 from drawstring.write.services.clean_input import last_clean, oldest_time, retention_of
-from drawstring.write.signature import signed_by
+from drawstring.write.signature import WRITER, signed_by
 
-_DAY = 24 * 60 * 60 * 1000
+_WEEK = 7 * 24 * 60 * 60 * 1000
 
 
 def planned(state: TableState, options: ServiceOptions, *, clock: Clock) -> tuple[Instant, ...]:
@@ -74,22 +74,37 @@ def _delta_commits(state: TableState, options: ServiceOptions) -> Iterator[str]:
 
 
 def _uncompacted_beside_others(state: TableState, clock: Clock) -> Iterator[str]:
-    """Yield the first delta commit that no compaction has taken in, while another engine writes to the table too.
+    """Yield the first delta commit that no compaction has taken in, while another engine works on the table too.
 
     Hudi looks at the timeline and at the history at different times: what completes and is archived in between is to
-    its compaction as if it had never completed, and the new base file lacks it for good. The newest of its delta
-    commits stays for a day, to tell that it is there.
+    its compaction as if it had never completed, and the new base file lacks it for good. That another engine is there
+    is told by its delta commits, the newest of which stays for a week, or by the last compaction.
     """
     if not state.config.is_merge_on_read:
         return
-    since = instant_of_epoch(clock() - _DAY, state.config.timezone)
     writes = state.timeline.completed_writes
     deltas = [i for i in writes if i.action is Action.DELTACOMMIT]
+    last = max((i for i in writes if i.action is Action.COMMIT), key=_requested, default=None)
+    waiting = [
+        i.requested_time for i in deltas if last is None or (i.completion_time or "") > last.requested_time
+    ]
+    since = instant_of_epoch(clock() - _WEEK, state.config.timezone)
     recent = (i for i in reversed(deltas) if (i.completion_time or "") > since)
     other = next((i.requested_time for i in recent if _is_of_others(state, i)), None)
     if other is not None:
-        last = max((i.requested_time for i in writes if i.action is Action.COMMIT), default="")
-        yield min([other, *(i.requested_time for i in deltas if (i.completion_time or "") > last)])
+        yield min([other, *waiting])
+    elif (
+        waiting and last is not None and (last.completion_time or "") > since and not _is_signed(state, last)
+    ):
+        yield min(waiting)
+
+
+def _requested(instant: Instant) -> str:
+    return instant.requested_time
+
+
+def _is_signed(state: TableState, compaction: Instant) -> bool:
+    return WRITER in state.metadata(compaction).extra
 
 
 def _is_of_others(state: TableState, instant: Instant) -> bool:

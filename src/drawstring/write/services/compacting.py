@@ -52,6 +52,7 @@ from drawstring.write.services.metadata_steps import steps_for_compaction
 from drawstring.write.services.results import Compaction, CompactResult, PlannedGroup
 from drawstring.write.services.support import COMPACT, check_serviceable, check_storage
 from drawstring.write.services.turn import Turn, turn
+from drawstring.write.signature import signature
 from drawstring.write.slots import Decision, Step
 from drawstring.write.steps import step
 from drawstring.write.table_facts import load_state, schema_commit, table_schema
@@ -310,9 +311,8 @@ class _Service:
     def _complete(self, held: Turn, attempt: _Attempt, stats: Sequence[WriteStat]) -> str:
         time_ = attempt.instant.requested_time
         self._check(held, attempt, stats)
-        metadata = CommitMetadata(
-            self.kind.operation, tuple(stats), extra={"schema": _schema_text(held.state)}
-        )
+        extra = {"schema": _schema_text(held.state), **signature()}
+        metadata = CommitMetadata(self.kind.operation, tuple(stats), extra=extra)
         steps, newest = steps_for_compaction(held, time_, metadata)
         completed = held.next_time(newest)
         path = f"{held.directory}/{time_}_{completed}.{self.kind.completes.value}"

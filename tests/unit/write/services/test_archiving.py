@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import drawstring
 from drawstring.config.service_options import ServiceOptions
 from drawstring.model.instant import Action
@@ -9,6 +11,7 @@ from drawstring.storage import LocalStorage
 from drawstring.timeline import reader
 from drawstring.timeline.history import History
 from drawstring.write.clock import system_clock
+from drawstring.write.services import compacting
 from drawstring.write.services.archive import read_version
 from drawstring.write.services.archiving import archive, plan_of_archive
 from drawstring.write.services.cleaning import clean
@@ -124,8 +127,24 @@ def test_delta_commits_that_are_not_compacted_stay_beside_another_engine(tmp_pat
     assert not plan_of_archive(storage, options()).instants
     assert drawstring.open_table(str(path)).compact().compactions
     assert max(time for time, _ in plan_of_archive(storage, options()).instants) < theirs
-    later = system_clock() + 25 * 60 * 60 * 1000
+    later = system_clock() + 8 * 24 * 60 * 60 * 1000
     assert theirs in [time for time, _ in plan_of_archive(storage, options(), clock=lambda: later).instants]
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_delta_commits_stay_where_another_engine_compacted_last(tmp_path, monkeypatch, is_ours):
+    if not is_ours:
+        monkeypatch.setattr(compacting, "signature", dict)
+    path = tmp_path / "t"
+    storage = new_table(path, options={"hoodie.table.type": "MERGE_ON_READ"})
+    for number in range(2):
+        write(storage, [("1", "oslo", number, "a")], options=QUIET)
+    assert drawstring.open_table(str(path)).compact().compactions
+    for number in range(7):
+        write(storage, [("1", "oslo", 2 + number, f"a{number}")], options=QUIET)
+    first_waiting = active(storage)[3]
+    gone = [time for time, _ in plan_of_archive(storage, options()).instants]
+    assert (first_waiting in gone) is is_ours
 
 
 def test_a_file_that_a_killed_archiver_left_is_never_overwritten(tmp_path):
