@@ -49,8 +49,8 @@ def replace_table(storage: Storage, write: Callable[[Storage], R], *, options: C
         _replace(storage, fresh, before, options)
     finally:
         # By now this is the old table, or what was made of the new one before it failed.
-        if _drop(storage, name):
-            _at_work.discard(name)
+        _drop(storage, name)
+        _at_work.discard(name)
     return result
 
 
@@ -69,8 +69,8 @@ def _sign(storage: LocalStorage, name: str) -> None:
     storage.write(f"{TEMP}/{name}/{_OWNER}", Owner.me().to_bytes(), durable=False)
 
 
-def _drop(storage: LocalStorage, name: str) -> bool:
-    """Delete what lies beside the table, once it is durable which of both that is; False when that is not known.
+def _drop(storage: LocalStorage, name: str) -> None:
+    """Delete what lies beside the table, once it is durable which of both that is; else leave it to the next write.
 
     A power cut may undo an exchange that is not durable: then the old table, whole, is at the table's path again.
     """
@@ -80,17 +80,16 @@ def _drop(storage: LocalStorage, name: str) -> bool:
     except OSError:
         logger.warning(
             "The folder of %s could not be synced to disk, so that a power cut may undo its last overwrite; %s is kept "
-            "until a later write finds this process ended.",
+            "until a later write can sync it.",
             storage.root,
             beside.root,
             exc_info=True,
         )
-        return False
+        return
     shutil.rmtree(beside.local_path(""), ignore_errors=True)
     if not os.path.exists(beside.local_path("")):
         with suppress(OSError):
             storage.delete(f"{TEMP}/{name}", recursive=True)
-    return True
 
 
 def sweep_overwrites(storage: Storage, folders: Iterable[str]) -> None:

@@ -243,8 +243,10 @@ def test_overwrite_that_cannot_be_synced_stands_and_keeps_the_old_table_beside(t
     assert_read(path, NEW)
     (beside,) = path.parent.glob(".table.new-*")
     assert_read(beside, FIRST)
+    write(overwriting, [("8", "oslo", 1, "w")])
+    assert beside.exists()  # nobody could sync it yet
     write(table, [("8", "oslo", 1, "w")])
-    assert beside.exists()  # this process has not ended
+    assert not beside.exists()
     assert_read(path, [*NEW, ("8", "oslo", 1, "w")])
 
 
