@@ -110,6 +110,9 @@ class ColumnRange:
 def _promotion_rank(arrow: pa.DataType) -> tuple[int, int]:
     """Return a number that is greater for the type to which a column is promoted than for the one it had."""
     types = pa.types
+    if types.is_null(arrow):
+        # A range of no values says nothing of the column's type.
+        return -1, 0
     if types.is_integer(arrow):
         return 0, int(arrow.bit_width)
     if types.is_floating(arrow):

@@ -156,6 +156,14 @@ def test_ranges_merge_to_the_promoted_type_in_either_order():
         assert isinstance(merged.lower, float)
 
 
+@pytest.mark.parametrize("what", COLUMNS)
+def test_a_range_of_no_values_leaves_the_type_to_the_other(what):
+    column, _, _ = COLUMNS[what]
+    found, nothing = by_batches(column), ColumnRange("c", pa.null(), None, None, 2, 2)
+    for merged in (found.merged(nothing), nothing.merged(found)):
+        assert (merged.type, merged.lower, merged.upper) == (found.type, found.lower, found.upper)
+
+
 def test_texts_that_became_dates_or_decimals_have_the_widest_range():
     texts = ColumnRange("c", pa.string(), "1970-01-02", "1970-01-03", 2, 0)
     dates, decimals = texts.promoted(pa.date32()), texts.promoted(pa.decimal128(5, 2))
