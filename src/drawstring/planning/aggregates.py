@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,7 @@ class MetadataAggregation:
 
     def answer(self, slices: Sequence[SliceFacts], matches: Sequence[bool]) -> PartialAnswer:
         """Aggregate over the slices that are proved; `matches` says of which every row is to be counted."""
-        groups: dict[Group, Values] = {} if self.aggregation.group_by else {(): self.nothing}
+        proved: dict[Group, list[Values]] = {} if self.aggregation.group_by else {(): [self.nothing]}
         unproved: dict[int, str] = {}
         for position, (each, all_match) in enumerate(zip(slices, matches, strict=True)):
             found = self._of_slice(each) if all_match else Declined("a filter does not decide whole files")
@@ -53,7 +53,8 @@ class MetadataAggregation:
                 unproved[position] = f"{found.reason}: {each.task.slice.group.file_id}"
             elif found is not None:
                 group, values = found
-                groups[group] = self.combined(groups[group], values) if group in groups else values
+                proved.setdefault(group, []).append(values)
+        groups = {group: self.combined(*values) for group, values in proved.items()}
         return PartialAnswer(groups, unproved, not all(matches))
 
     @property
@@ -61,10 +62,10 @@ class MetadataAggregation:
         """The aggregates over no rows."""
         return [0 if each.function == COUNT else None for each in self.aggregation.aggregates]
 
-    def combined(self, left: Values, right: Values) -> Values:
-        """The aggregates over the rows of both."""
-        each = zip(self.aggregation.aggregates, left, right, strict=True)
-        return [_combined(aggregate, a, b) for aggregate, a, b in each]
+    def combined(self, *parts: Values) -> Values:
+        """The aggregates over the rows of all parts."""
+        columns = zip(self.aggregation.aggregates, zip(*parts, strict=True), strict=True)
+        return [_combined(aggregate, values) for aggregate, values in columns]
 
     def _of_slice(self, each: SliceFacts) -> tuple[Group, Values] | Declined | None:
         if each.rows is None:
@@ -112,16 +113,17 @@ def columns_of_aggregation(aggregation: Aggregation) -> tuple[Column, ...]:
     return tuple({each.column: None for each in aggregation.aggregates if each.column is not None})
 
 
-def _combined(aggregate: Aggregate, left: Any, right: Any) -> Any:
+def _combined(aggregate: Aggregate, values: Iterable[Any]) -> Any:
     if aggregate.function == COUNT:
-        return left + right
-    if left is None or right is None:
-        return right if left is None else left
+        return sum(values)
+    known = [value for value in values if value is not None]
     chosen = min if aggregate.function == MIN else max
-    return chosen(left, right, key=_nan_last)
+    if any(isinstance(value, float) for value in known):
+        return chosen(known, key=_nan_last)
+    return chosen(known, default=None)
 
 
 def _nan_last(value: Any) -> tuple[bool, Any]:
     """NaN is greater than every number, as Spark orders them; Python's own comparisons with it are all false."""
-    is_nan = isinstance(value, float) and value != value
+    is_nan = value != value
     return is_nan, 0.0 if is_nan else value

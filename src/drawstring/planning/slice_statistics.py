@@ -22,7 +22,8 @@ from drawstring.view.statistics import FileStatistics, facts_of_slice
 _KEPT_ANSWERS = 4
 
 
-@dataclass(frozen=True)
+# Not frozen, as `ColumnFacts`.
+@dataclass(slots=True)
 class SliceFacts:
     """What is known of one slice as it is read: `rows` exactly or not at all, and facts by column."""
 
@@ -91,7 +92,7 @@ class _Lookup:
 
     def facts(self, task: ReadTask) -> SliceFacts:
         base = task.slice.base_file
-        footer = None if base is None else self._footers.get(base.path)
+        footer = self._footers.get(base.path) if self._footers and base is not None else None
         rows = task.row_count
         if rows is None and footer is not None and _is_whole(task):
             rows = footer.rows
@@ -140,6 +141,8 @@ class _Lookup:
         if task.row_count is None and _is_whole(task):
             return True
         indexed = self._indexed_base(task)
+        if indexed is not None and self.columns.keys() <= indexed.columns.keys():
+            return False
         unknown = self.columns.keys() - indexed.columns.keys() if indexed else self.columns.keys()
         return any(name not in task.partition_values for name in unknown)
 

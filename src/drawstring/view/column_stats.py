@@ -45,6 +45,8 @@ _TYPES: dict[int, pa.DataType] = {
     19: pa.timestamp("us"),
 }
 _DECIMAL, _UNKNOWN = 10, -1
+_PLAIN = tuple(_TYPES[ordinal] for ordinal in (2, 3, 4, 7))
+"""Types whose values are stored as they are."""
 
 
 class ColumnStats:
@@ -213,15 +215,18 @@ def _facts(record: StatsRecord, wanted: pa.DataType) -> ColumnFacts | None:
     found = _type(record, lower)
     if found is None or _may_hide_long_texts(record, lower, upper):
         return None
-    bounds = comparable_bounds(_typed(lower, found), _typed(upper, found), found, wanted)
+    if found not in _PLAIN:
+        lower, upper = _typed(lower, found), _typed(upper, found)
+    bounds = comparable_bounds(lower, upper, found, wanted)
     if bounds == (None, None):
         return None
+    is_same = found == wanted
     return ColumnFacts(
         wanted,
         *bounds,
-        may_be_null=record.null_count != 0 or found != wanted,
-        nulls=record.null_count if found == wanted else None,
-        is_exact=are_exact(*bounds, found, wanted),
+        may_be_null=record.null_count != 0 or not is_same,
+        nulls=record.null_count if is_same else None,
+        is_exact=is_same and are_exact(*bounds, found, wanted),
     )
 
 

@@ -18,7 +18,8 @@ from drawstring.predicates.evaluate import Facts
 from drawstring.predicates.facts import ColumnFacts
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, as `ColumnFacts`.
+@dataclass(slots=True)
 class FileStatistics:
     """What is known of one file: facts by column name (dotted for struct fields); `is_empty` if it has no rows.
 

@@ -12,5 +12,5 @@ from drawstring.predicates.ast import Column
 @pytest.mark.parametrize(("left", "right"), [(19.5, math.nan), (math.nan, 19.5)])
 def test_nan_of_one_part_is_the_greatest_value_of_all(left, right):
     column = Column(("d",))
-    assert math.isnan(_combined(Aggregate(MAX, column), left, right))
-    assert _combined(Aggregate(MIN, column), left, right) == 19.5
+    assert math.isnan(_combined(Aggregate(MAX, column), (left, right)))
+    assert _combined(Aggregate(MIN, column), (left, right)) == 19.5
