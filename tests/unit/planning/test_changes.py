@@ -78,6 +78,16 @@ def test_net_changes_are_the_outcome_of_the_steps(tmp_path):
         assert sorted(tuple(row.values()) for row in rows.to_pylist()) == sorted(outcome)
 
 
+def test_a_row_that_was_deleted_and_came_back_in_another_file_group_is_one_net_update(tmp_path):
+    storage = new_table(tmp_path / "t", [("1", "oslo", 1, "a"), ("2", "oslo", 1, "b"), ("3", "rome", 1, "c")])
+    begin = drawstring.open_table(str(tmp_path / "t")).timeline.completed_writes[-1].completion_time
+    write(storage, [("1", "oslo", 2, "")], "delete")
+    write(storage, [("1", "oslo", 3, "A")], options={"hoodie.parquet.small.file.limit": "0"})
+    found = drawstring.open_table(str(tmp_path / "t")).changes(begin, net=True)
+    rows = found.to_arrow(["_rowkind", "id", "v"]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [("-U", "1", "a"), ("+U", "1", "A")]
+
+
 def test_rows_name_their_commit_where_that_is_asked_for(builder):
     builder.commit(T1, {"a": [1], "b": [2]}).replace(T2, {"b": ["fb-0"]})
     found = builder.open().changes("earliest", commits=True)
