@@ -50,15 +50,38 @@ def changed_rows(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]
     """
     old, new = _unsettled(before, after)
     before, after = before.filter(pa.array(old)), after.filter(pa.array(new))
+    if _has_twice(before) or _has_twice(after):
+        return _changed_versions(before, after)
     here = _positions(after, before)
     added = ~_same_version(after, before, here)
     there = _positions(before, after)
     taken = ~_same_version(before, after, there)
-    # A key may be there twice, where it was inserted again: the row that stays is no older version of the new one.
     return (
         with_kind(before.filter(pa.array(taken)), _kinds(_are(added, there[taken]), BEFORE, DELETE)),
         with_kind(after.filter(pa.array(added)), _kinds(_are(taken, here[added]), AFTER, INSERT)),
     )
+
+
+def _has_twice(rows: pa.Table) -> bool:
+    return bool(pc.count_distinct(rows.column(RECORD_KEY)).as_py() < rows.num_rows)
+
+
+def _changed_versions(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The same where a key is there twice, for it was inserted again: a row that stays is no version of another one."""
+    old, new = _versions(before), _versions(after)
+    taken = before.filter(pc.invert(pc.is_in(old, value_set=new)))
+    added = after.filter(pc.invert(pc.is_in(new, value_set=old)))
+    back, fresh = (rows.column(RECORD_KEY).combine_chunks() for rows in (taken, added))
+    return (
+        with_kind(taken, pc.if_else(pc.is_in(back, value_set=fresh), BEFORE, DELETE)),
+        with_kind(added, pc.if_else(pc.is_in(fresh, value_set=back), AFTER, INSERT)),
+    )
+
+
+def _versions(rows: pa.Table) -> pa.Array:
+    """One text for each row that no other version of a row has."""
+    parts = [pc.fill_null(rows.column(name), "").combine_chunks() for name in COMPARED]
+    return pc.binary_join_element_wise(*parts, "\0")
 
 
 def _unsettled(before: pa.Table, after: pa.Table) -> tuple[Mask, Mask]:

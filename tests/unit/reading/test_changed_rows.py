@@ -71,3 +71,17 @@ def test_sides_may_be_empty():
     assert found([], rows) == {("+I", rows[0]): 1}
     assert found(rows, []) == {("-D", rows[0]): 1}
     assert found([], []) == {}
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_where_keys_are_there_twice_versions_that_stay_are_no_changes(seed):
+    chosen = random.Random(seed)
+    rows = [(chosen.choice("12"), f"s{n}", str(chosen.randint(0, 4))) for n in range(10)]
+    before, after = ([row for row in rows if chosen.random() < 0.6] for _ in range(2))
+    chosen.shuffle(after)
+    changes = found(before, after)
+    assert {row for kind, row in changes if kind[0] == "-"} == set(before) - set(after)
+    assert {row for kind, row in changes if kind[0] == "+"} == set(after) - set(before)
+    for sign, other in (("-", "+"), ("+", "-")):
+        opposite = {row[2] for kind, row in changes if kind[0] == other}
+        assert all((kind[1] == "U") == (row[2] in opposite) for kind, row in changes if kind[0] == sign)
