@@ -44,7 +44,8 @@ def _of_text(compute: Callable[..., str | int], result: pa.DataType = _TEXT) -> 
     """A function that tells nothing of texts between two others."""
 
     def facts(call: Call, known: ColumnFacts) -> ColumnFacts | None:
-        if not _is_text(known.type):
+        # In TRIM(column FROM 'text') the column says what is cut off: only concatenations know such places.
+        if not _is_text(known.type) or (call.place > 0 and call.function != "concat"):
             return None
         if known.all_null:
             return ColumnFacts(result, all_null=True)

@@ -39,6 +39,7 @@ def between(kind: pa.DataType, lower, upper) -> ColumnFacts:
 
 DAY = dt.date(2024, 2, 29)
 CASES = [
+    (Call("trim", C, ("sxs",), place=1), "=", "x", between(pa.string(), "s", "s"), ANYTHING),
     (cast(pa.int64()), ">", 9, between(pa.int32(), 1, 9), {False}),
     (cast(pa.float64()), "<", 9.5, between(pa.int32(), 1, 9), {True}),
     (cast(pa.float64()), "=", 2.0**53, between(pa.int64(), 2**53 + 1, 2**53 + 1), {True}),
@@ -97,7 +98,7 @@ CASES = [
     (Call("substring", C, (2,)), "=", "bx", between(pa.string(), "abx", "abx"), {True}),
     (Call("substring", C, (-1, 1)), "=", "x", between(pa.string(), "abx", "abx"), ANYTHING),
     (Call("trim", C), "=", "a", between(pa.string(), " a ", " a "), {True}),
-    (Call("ltrim", C, ("x",), 1), "=", "a", between(pa.string(), "xxa", "xxa"), {True}),
+    (Call("ltrim", C, ("x",)), "=", "a", between(pa.string(), "xxa", "xxa"), {True}),
     (Call("concat", C, ("p", "s"), 1), "=", "pas", between(pa.string(), "a", "a"), {True}),
     (Call("char_length", C), "=", 2, between(pa.string(), "ü€", "ü€"), {True}),
     (Call("upper", cast(pa.string())), "=", "TRUE", between(pa.bool_(), True, True), {True}),
