@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from drawstring.errors import InvalidInput
 from drawstring.planning.aggregates import Group, Values
 from drawstring.planning.scan_request import COUNT, MAX, Aggregate, Aggregation, SortKey
 from drawstring.predicates.ast import Column
@@ -25,13 +26,25 @@ def aggregate_rows(rows: pa.Table, aggregation: Aggregation) -> dict[Group, Valu
     by = [f"k{n}" for n in range(len(keys))]
     if not columns:
         return {(): [rows.num_rows for _ in aggregation.aggregates]}
-    found = prepared.group_by(by).aggregate(wanted).to_pylist()
+    found = _python_rows(prepared.group_by(by).aggregate(wanted))
     return {
         tuple(row[key] for key in by): [
             _result(row, f"a{number}", each) for number, each in enumerate(aggregation.aggregates)
         ]
         for row in found
     }
+
+
+def _python_rows(rows: pa.Table) -> list[dict[str, Any]]:
+    try:
+        found: list[dict[str, Any]] = rows.to_pylist()
+        return found
+    except (OverflowError, ValueError):
+        raise InvalidInput(
+            "An aggregate is a time before the year 1 or after 9999, which Python cannot say. Aggregate the rows of "
+            "to_arrow() by Arrow instead.",
+            condition="TIME_OUT_OF_RANGE",
+        ) from None
 
 
 def _add_columns(

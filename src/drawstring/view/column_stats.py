@@ -216,7 +216,11 @@ def _facts(record: StatsRecord, wanted: pa.DataType) -> ColumnFacts | None:
     if found is None or _may_hide_long_texts(record, lower, upper):
         return None
     if found not in _PLAIN:
-        lower, upper = _typed(lower, found), _typed(upper, found)
+        try:
+            lower, upper = _typed(lower, found), _typed(upper, found)
+        except OverflowError:
+            # Times before the year 1 and after 9999, which Python cannot say.
+            return None
     bounds = comparable_bounds(lower, upper, found, wanted)
     if bounds == (None, None):
         return None

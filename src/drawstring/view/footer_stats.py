@@ -106,14 +106,25 @@ def _column(chunks: list[Any], found: pa.DataType, rows: int) -> _ColumnStatisti
         nulls += statistics.null_count if has_nulls else 0
         if has_nulls and statistics.null_count == chunk.num_values:
             continue
-        if statistics is None or not statistics.has_min_max:
+        bounds = _bounds(statistics)
+        if bounds is None:
             complete = False
             continue
-        lowers.append(statistics.min)
-        uppers.append(statistics.max)
+        lowers.append(bounds[0])
+        uppers.append(bounds[1])
     bounded = complete and bool(lowers)
     lower, upper = (min(lowers), max(uppers)) if bounded else (None, None)
     return _ColumnStatistics(found, lower, upper, nulls if counted else None, rows)
+
+
+def _bounds(statistics: Any) -> tuple[Any, Any] | None:
+    if statistics is None or not statistics.has_min_max:
+        return None
+    try:
+        return statistics.min, statistics.max
+    except (OverflowError, ValueError):
+        # Times before the year 1 and after 9999, which Python cannot say.
+        return None
 
 
 def _statistics(footer: _Footer, columns: Mapping[str, pa.DataType]) -> FileStatistics:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -67,6 +67,20 @@ def predicate_from_wire(node: Mapping[str, Any]) -> Predicate:
         call = _call(node["of"])
         return Computed(call, _on_column(op, call.column, node))
     return _on_column(op, Column(tuple(node["column"])), node)
+
+
+def known_predicates(nodes: Iterable[Mapping[str, Any]]) -> tuple[Predicate, ...]:
+    """Build those of several predicates that can be said here; whoever sent them applies all of them to the rows."""
+    found = map(known_predicate, nodes)
+    return tuple(predicate for predicate in found if predicate is not None)
+
+
+def known_predicate(node: Mapping[str, Any]) -> Predicate | None:
+    """Build a predicate; None where it names a time before the year 1 or after 9999, which Python cannot say."""
+    try:
+        return predicate_from_wire(node)
+    except OverflowError:
+        return None
 
 
 def literal_from_wire(node: Mapping[str, Any]) -> Any:

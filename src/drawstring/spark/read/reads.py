@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from drawstring.planning.aggregates import Declined
 from drawstring.spark import wire
-from drawstring.spark.read.filters import predicate_from_wire
+from drawstring.spark.read.filters import known_predicate
 from drawstring.spark.read.pinned import PinnedTable, plan_message
 from drawstring.spark.read.requests import request_from_wire, value_to_wire
 
@@ -65,7 +65,8 @@ def push_filters(payload: str) -> str:
     """Class each filter."""
     request = wire.from_json(wire.PushFilters, payload)
     table = _snapshots.find(request.table)
-    classes = [table.classify(predicate_from_wire(node)) for node in request.filters]
+    found = map(known_predicate, request.filters)
+    classes = ["rest" if predicate is None else table.classify(predicate) for predicate in found]
     return wire.to_json(wire.FiltersPushed(classes))
 
 

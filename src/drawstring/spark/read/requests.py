@@ -10,7 +10,7 @@ from typing import Any
 from drawstring.planning.scan_request import Aggregate, Aggregation, ScanRequest, SortKey
 from drawstring.predicates.ast import Column
 from drawstring.spark import wire
-from drawstring.spark.read.filters import predicate_from_wire
+from drawstring.spark.read.filters import known_predicates
 
 _FIRST_DAY = dt.date(1970, 1, 1)
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -20,12 +20,12 @@ def request_from_wire(message: wire.ScanRequest) -> ScanRequest:
     """Build the request that a message describes."""
     return ScanRequest(
         columns=None if message.columns is None else tuple(message.columns),
-        predicates=tuple(map(predicate_from_wire, message.filters)),
+        predicates=known_predicates(message.filters),
         limit=message.limit,
         offset=message.offset,
         order=tuple(_sort_key(key) for key in message.order),
         aggregation=None if message.aggregation is None else _aggregation(message.aggregation),
-        runtime_filters=tuple(map(predicate_from_wire, message.runtime_filters)),
+        runtime_filters=known_predicates(message.runtime_filters),
         hidden_columns=tuple(message.hidden_columns),
         grouped=message.grouped,
     )

@@ -15,7 +15,7 @@ from drawstring.planning.scan_request import ScanRequest
 from drawstring.planning.streams.offsets import StreamOffset
 from drawstring.planning.streams.source import TableStream
 from drawstring.spark import wire
-from drawstring.spark.read.filters import predicate_from_wire
+from drawstring.spark.read.filters import known_predicates
 from drawstring.spark.read.pinned import PinnedTable, plan_message
 from drawstring.spark.read.reads import pinned_table
 
@@ -190,7 +190,7 @@ def plan_batch(payload: str) -> str:
             opened.table.table.path,
         )
     table = PinnedTable(opened.table.table, batch, opened.table.store)
-    plan = table.plan(ScanRequest(predicates=tuple(map(predicate_from_wire, request.filters))))
+    plan = table.plan(ScanRequest(predicates=known_predicates(request.filters)))
     elapsed = round((time.perf_counter() - started) * 1000)
     return wire.to_json(plan_message(table, plan, planning_ms=elapsed))
 
