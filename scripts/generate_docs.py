@@ -144,11 +144,22 @@ def _conditions() -> dict[str, set[str]]:
 
 
 def _raised(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    made = {node.name: ast.unparse(node.returns) for node in ast.walk(tree) if _is_annotated(node)}
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
         for keyword in call.keywords:
-            literal = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
-            if keyword.arg == "condition" and isinstance(literal, str):
-                yield getattr(call.func, "attr", getattr(call.func, "id", "")), literal
+            for literal in _literals(keyword.value) if keyword.arg == "condition" else ():
+                yield made.get(name, name), literal
+
+
+def _is_annotated(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef) and node.returns is not None
+
+
+def _literals(value: ast.expr) -> Iterator[str]:
+    """The text of a literal, or of both branches of a conditional expression."""
+    branches = (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,)
+    yield from (one.value for one in branches if isinstance(one, ast.Constant) and isinstance(one.value, str))
 
 
 def _declared_options() -> Iterator[tuple[str, list[Any]]]:

@@ -32,7 +32,7 @@ from drawstring.write.write_set import WriteSet, appended_groups, groups_of
 
 _SHOWN_GROUPS = 5
 _LOG_COMPACT = "LOG_COMPACT"
-_COMPACTIONS = ("COMPACT", _LOG_COMPACT)
+COMPACTIONS = ("COMPACT", _LOG_COMPACT)
 _PENDING_PLANS = (Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING)
 
 
@@ -79,8 +79,8 @@ def check_history(start: TableState, now: TableState, ours: str) -> None:
         raise _conflict(
             now.storage,
             ours,
-            "HISTORY_CHANGED",
             f"the commit {gone[0].requested_time}, on which it was based, has been taken back since",
+            condition="HISTORY_CHANGED",
             other=gone[0].requested_time,
         )
 
@@ -104,7 +104,7 @@ def check_groups(candidates: Iterable[Candidate], write_set: WriteSet, storage: 
 def _appended_beside(candidate: Candidate, write_set: WriteSet, ours: str) -> frozenset[FileGroupId]:
     """The groups in which what we appended stands as well upon what the candidate did."""
     operation = candidate.metadata.operation
-    if operation in _COMPACTIONS:
+    if operation in COMPACTIONS:
         # The group of a compaction is what it was before.
         stands = not _moves_logs_past(operation == _LOG_COMPACT, candidate.instant, write_set, ours)
         return write_set.appended if stands else frozenset()
@@ -128,9 +128,9 @@ def check_batch(candidates: Iterable[Candidate], write_set: WriteSet, storage: S
             raise _conflict(
                 storage,
                 ours,
-                "BATCH_COMMITTED",
                 f"the {candidate.instant.action.value} {candidate.instant.requested_time}, which completed since, is "
                 f"batch {batch.number} of the streaming query {batch.identifier!r} already",
+                condition="BATCH_COMMITTED",
                 other=candidate.instant.requested_time,
             )
 
@@ -247,13 +247,12 @@ def _group_conflict(
     storage: Storage, ours: str, other: Instant, common: Iterable[FileGroupId]
 ) -> CommitConflict:
     groups = sorted(f"{group.partition_path or '.'}/{group.file_id}" for group in common)
-    shown = ", ".join(groups[:_SHOWN_GROUPS]) + (" …" if len(groups) > _SHOWN_GROUPS else "")
     what = "completed since" if other.is_completed else "is pending"
     return _conflict(
         storage,
         ours,
-        "CONCURRENT_COMMIT" if other.is_completed else "PENDING_PLAN",
-        f"the {other.action.value} {other.requested_time}, which {what}, touches the same file groups: {shown}",
+        f"the {other.action.value} {other.requested_time}, which {what}, touches the same file groups: {_few(groups)}",
+        condition="CONCURRENT_COMMIT" if other.is_completed else "PENDING_PLAN",
         other=other.requested_time,
         groups=groups,
     )
@@ -263,9 +262,9 @@ def _key_conflict(storage: Storage, ours: str, other: Instant, stat: WriteStat, 
     return _conflict(
         storage,
         ours,
-        "CONCURRENT_INSERT",
         f"the {other.action.value} {other.requested_time}, which completed since, inserted the record key {key!r} "
         f"into partition {stat.partition_path!r} as well",
+        condition="CONCURRENT_INSERT",
         other=other.requested_time,
         groups=[f"{stat.partition_path or '.'}/{stat.file_id}"],
     )
@@ -275,15 +274,35 @@ def _file_gone(storage: Storage, ours: str, other: Instant, stat: WriteStat) -> 
     return _conflict(
         storage,
         ours,
-        "CONCURRENT_INSERT",
         f"the {other.action.value} {other.requested_time}, which completed since, inserted keys into {stat.path}, "
         "which was cleaned before they could be compared",
+        condition="CONCURRENT_INSERT",
         other=other.requested_time,
         groups=[f"{stat.partition_path or '.'}/{stat.file_id}"],
     )
 
 
-def _conflict(storage: Storage, ours: str, condition: str, what: str, **fields: object) -> CommitConflict:
+def files_cleaned(
+    storage: Storage, ours: str, other: Instant, groups: Iterable[FileGroupId]
+) -> CommitConflict:
+    """Return the conflict of a writer that did not see file groups any more as they were when it began."""
+    names = sorted(f"{group.partition_path or '.'}/{group.file_id}" for group in groups)
+    return _conflict(
+        storage,
+        ours,
+        f"the {other.action.value} {other.requested_time}, which completed since, replaced files of {_few(names)}, and "
+        "they were cleaned before this write had read them",
+        condition="FILES_CLEANED",
+        other=other.requested_time,
+        groups=names,
+    )
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:_SHOWN_GROUPS]) + (" …" if len(names) > _SHOWN_GROUPS else "")
+
+
+def _conflict(storage: Storage, ours: str, what: str, *, condition: str, **fields: object) -> CommitConflict:
     return CommitConflict(
         f"The write {ours} to {storage.root} was not committed: {what}. Nothing of this write is visible; run it again "
         "on the table as it is now, or raise hoodie.write.num.retries.on.conflict.failures.",
@@ -297,17 +316,23 @@ def _conflict(storage: Storage, ours: str, condition: str, what: str, **fields: 
 def rolled_back(storage: Storage, ours: str) -> CommitConflict:
     """Return the conflict of a writer whose instant somebody took for dead and rolled back."""
     return _conflict(
-        storage, ours, "ROLLED_BACK", f"another writer took it for dead and rolled its instant {ours} back"
+        storage,
+        ours,
+        f"another writer took it for dead and rolled its instant {ours} back",
+        condition="ROLLED_BACK",
     )
 
 
 def settings_changed(storage: Storage, ours: str) -> CommitConflict:
     """Return the conflict of a writer whose table got other settings meanwhile."""
-    return _conflict(storage, ours, "SETTINGS_CHANGED", "its hoodie.properties changed since")
+    return _conflict(storage, ours, "its hoodie.properties changed since", condition="SETTINGS_CHANGED")
 
 
 def overtaken(storage: Storage, ours: str) -> CommitConflict:
     """Return the conflict of a writer that lost its lock, and then the slot, to another one."""
     return _conflict(
-        storage, ours, "OVERTAKEN", "another writer changed the table between its validation and its commit"
+        storage,
+        ours,
+        "another writer changed the table between its validation and its commit",
+        condition="OVERTAKEN",
     )

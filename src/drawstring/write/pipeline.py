@@ -9,6 +9,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
@@ -20,7 +21,7 @@ from drawstring.config.write_options import (
     UPSERT,
     WriteOptions,
 )
-from drawstring.errors import CommitConflict, InvalidInput, InvalidOption
+from drawstring.errors import CommitConflict, CorruptTable, DrawstringError, InvalidInput, InvalidOption
 from drawstring.model.commit_metadata import CommitMetadata, WriteStat
 from drawstring.model.file_group import FileGroupId, FileSlice
 from drawstring.model.instant import Action
@@ -35,6 +36,7 @@ from drawstring.write.base_files import WriteContext
 from drawstring.write.bucket_index import bucket_places, bucket_rule, check_buckets
 from drawstring.write.change_files import capture_mode
 from drawstring.write.choose_index import look_up
+from drawstring.write.cleaned_since import conflict_of_missing_file
 from drawstring.write.compaction import compact_slices
 from drawstring.write.create import create_table
 from drawstring.write.executor import Counts, Executor
@@ -76,7 +78,7 @@ _MODES = {
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.1, 10.0
 _RETRIED = frozenset(
     {"CONCURRENT_COMMIT", "CONCURRENT_INSERT", "PENDING_PLAN", "HISTORY_CHANGED", "ROLLED_BACK", "OVERTAKEN"}
-    | {"SETTINGS_CHANGED", "INSTANT_TAKEN"}
+    | {"SETTINGS_CHANGED", "INSTANT_TAKEN", "FILES_CLEANED"}
 )
 
 
@@ -268,10 +270,24 @@ def _attempt(rows: Executor, storage: Storage, plan: WritePlan) -> CommitResult:
         lenient = replace(plan.options, null_for_missing=True)
         plan = plan_write(rows.schema, transaction.state, lenient)
         metadata, write_set = _Write(rows, plan, transaction).run()
-    except BaseException:
+    except BaseException as error:
+        conflict = _conflict_behind(error, transaction)
         transaction.abort()
+        if conflict is not None:
+            raise conflict from error
         raise
     return _finish(transaction, metadata, write_set, plan.operation, plan.options)
+
+
+def _conflict_behind(error: BaseException, transaction: Transaction) -> CommitConflict | None:
+    """Whether a write failed because files that it reads were cleaned since it began; Spark's errors do not say."""
+    refused = isinstance(error, DrawstringError) and not isinstance(error, CorruptTable)
+    if refused or not isinstance(error, Exception):
+        return None
+    with suppress(DrawstringError, OSError):
+        now = load_state(transaction.state.storage)
+        return conflict_of_missing_file(transaction.state, now, transaction.requested_time)
+    return None
 
 
 def _finish(
@@ -315,6 +331,7 @@ class _Write:
 
     def __init__(self, rows: Executor, plan: WritePlan, transaction: Transaction) -> None:
         self._rows, self._plan, self._state = rows, plan, transaction.state
+        self._searched: frozenset[str] = frozenset()
         self._context = WriteContext(
             storage=transaction.state.storage,
             requested_time=transaction.requested_time,
@@ -359,6 +376,7 @@ class _Write:
             appended=appended_groups(metadata),
             sink_batch=self._plan.options.sink_batch,
             non_blocking=self._plan.is_non_blocking,
+            searched=self._searched,
         )
 
     def _append(self) -> list[WriteStat]:
@@ -373,6 +391,9 @@ class _Write:
         overwrites = self._plan.operation in OVERWRITES
         slices = visible_slices(self._state, () if overwrites else map(check_partition_path, paths))
         refuse_skeletons(slices)
+        if by_key:
+            everywhere = self._plan.options.index.is_global
+            self._searched = frozenset(self._state.view(None).partitions() if everywhere else paths)
         if self._plan.options.index.kind == BUCKET:
             return self._write_buckets(slices, rules)
         refuse_buckets(slices, self._state.storage.root)
@@ -446,9 +467,10 @@ class _Write:
     def _replaced(self, stats: list[WriteStat]) -> dict[str, tuple[str, ...]]:
         operation, options = self._plan.operation, self._plan.options
         whole = operation == INSERT_OVERWRITE_TABLE or options.overwrite_mode == "STATIC"
-        if whole and not options.static_partitions:
-            return _groups(self._state, list(self._state.view(None).partitions()))
         touched = {stat.partition_path for stat in stats} | set(options.static_partitions)
+        if whole and not options.static_partitions:
+            touched = set(self._state.view(None).partitions())
+        self._searched = frozenset(touched)
         return _groups(self._state, sorted(touched))
 
     def _warn_of_similar_paths(self, stats: list[WriteStat]) -> None:

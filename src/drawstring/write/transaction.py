@@ -22,7 +22,7 @@ from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.instant import Action, Instant, State
 from drawstring.planning.table_state import TableState
 from drawstring.storage.base import Storage
-from drawstring.write import conflicts, heartbeat, slots, staging
+from drawstring.write import cleaned_since, conflicts, heartbeat, slots, staging
 from drawstring.write.clock import Clock, newest_time, next_time, system_clock
 from drawstring.write.column_ids import column_id_steps, with_column_ids
 from drawstring.write.commit_encoding import encode_commit, encode_inflight, encode_requested_replace
@@ -257,6 +257,7 @@ class Transaction:
         since = conflicts.completed_since(self.state, now)
         conflicts.check_batch(since, write_set, storage, ours)
         conflicts.check_groups(since, write_set, storage, ours)
+        cleaned_since.check_listed(self.state, now, since, write_set, ours)
         conflicts.check_pending_plans(now, write_set, ours)
         conflicts.check_pending_rewrites(now, write_set, ours)
         if write_set.checks_new_keys:

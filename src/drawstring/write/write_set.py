@@ -19,6 +19,7 @@ class WriteSet:
     - `partitions`: partitions that it replaced whole, whatever is in them.
     - `buckets`: partition and number of the buckets that it wrote, with a bucket index: another write may have made
       another group of the same bucket.
+    - `searched`: partitions whose file groups it looked at, for keys or for groups to take out.
     - `checks_new_keys`: keys that were new when it began must still be new (upsert; inserts may repeat keys).
     - `keys_are_global`: a key that is in another partition is not new either (global indexes).
     - `schema_at_start`, `schema_written`: Avro schemas, empty where there is none.
@@ -36,6 +37,7 @@ class WriteSet:
     buckets: frozenset[tuple[str, int]] = frozenset()
     keys_are_global: bool = False
     non_blocking: bool = False
+    searched: frozenset[str] = frozenset()
 
 
 def groups_of(metadata: CommitMetadata) -> frozenset[FileGroupId]:
