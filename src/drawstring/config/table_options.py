@@ -124,7 +124,7 @@ PAYLOAD_CLASS: Option[str | None] = Option(
     "hoodie.datasource.write.payload.class",
     text,
     None,
-    "Payload class of older Hudi releases; stands for a merge mode.",
+    "Payload class of older Hudi releases; stands for a merge mode, which must be that of an existing table.",
     aliases=("hoodie.compaction.payload.class",),
 )
 PARTIAL_UPDATE_MODE: Option[str | None] = Option(

@@ -135,7 +135,7 @@ def merge_properties(options: TableOptions) -> dict[str, str]:
 
 def _merge_spec(options: TableOptions) -> MergeSpec:
     default = MergeSpec(EVENT_TIME if options.ordering_fields else COMMIT_TIME)
-    spec = _payload(options.payload_class) if options.payload_class else default
+    spec = payload_spec(options.payload_class) if options.payload_class else default
     if bool(options.delete_field) != bool(options.delete_marker):
         raise InvalidOption(
             "Rows delete by a column and its value: set both hoodie.payload.delete.field and "
@@ -152,7 +152,8 @@ def _merge_spec(options: TableOptions) -> MergeSpec:
     )
 
 
-def _payload(name: str) -> MergeSpec:
+def payload_spec(name: str) -> MergeSpec:
+    """Return what one of Hudi's own payload classes means; raises `InvalidOption` for others."""
     spec = PAYLOADS.get(name.rpartition(".")[2])
     if spec is None:
         raise InvalidOption(

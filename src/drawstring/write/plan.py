@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from drawstring.config.index_options import BUCKET, moving_option
+from drawstring.config.merge_rules import EVENT_TIME
 from drawstring.config.table_config import TableConfig
 from drawstring.config.table_options import TableOptions
 from drawstring.config.write_options import (
@@ -29,7 +30,7 @@ from drawstring.schema.meta_columns import IS_DELETED, prepend_meta_columns
 from drawstring.write.assignment import Layout
 from drawstring.write.change_files import capture_mode
 from drawstring.write.column_ids import check_unchanged
-from drawstring.write.create import table_properties
+from drawstring.write.create import payload_spec, table_properties
 from drawstring.write.evolution import incoming_schema, reconcile
 from drawstring.write.key_generator import KeyGenerator, is_told_by_keys, key_generator
 from drawstring.write.metadata_table.layout import RECORD_INDEX
@@ -306,6 +307,27 @@ def check_settings(options: TableOptions, config: TableConfig, path: str) -> Non
                 found=_shown(found),
                 expected=_shown(expected),
             )
+    _check_payload(options, config, path)
+
+
+def _check_payload(options: TableOptions, config: TableConfig, path: str) -> None:
+    """Refuse a payload class of another merge rule than the table's: Hudi 1.2 merges that one write by it."""
+    given = options.payload_class
+    if not given or given == config.properties.get("hoodie.table.legacy.payload.class"):
+        return
+    asked = payload_spec(given).mode
+    is_event_time = config.merge.mode == EVENT_TIME
+    # Without ordering fields event time is commit time; a merge mode beside the class counts, and was compared.
+    if options.merge_mode or not config.ordering_fields or (asked == EVENT_TIME) == is_event_time:
+        return
+    raise InvalidOption(
+        f"Option hoodie.datasource.write.payload.class is {given}, which stands for {asked}, but the table at {path} "
+        f"merges by {config.merge.mode}. Remove the option, or overwrite the table. Nothing was written.",
+        condition="CONFIG_CONFLICT",
+        key="hoodie.datasource.write.payload.class",
+        found=given,
+        expected=config.merge.mode,
+    )
 
 
 def _shown(value: Any) -> str:

@@ -282,6 +282,30 @@ def test_columns_of_several_versions_are_merged_as_readers_do(tmp_path, table_ty
     assert read() == [(2, 5, "a2", "b2"), (3, 1, "a3", None)]
 
 
+@pytest.mark.parametrize(
+    ("made", "given", "condition"),
+    [
+        ({}, "OverwriteWithLatestAvroPayload", "CONFIG_CONFLICT"),
+        ({}, "com.example.Mine", "PAYLOAD_NOT_SUPPORTED"),
+        ({}, "DefaultHoodieRecordPayload", None),
+        ({"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}, "EventTimeAvroPayload", "CONFIG_CONFLICT"),
+        ({"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}, "OverwriteWithLatestAvroPayload", None),
+        ({"hoodie.datasource.write.precombine.field": ""}, "DefaultHoodieRecordPayload", None),
+    ],
+)
+def test_a_payload_class_of_another_merge_rule_than_the_tables_is_refused(tmp_path, made, given, condition):
+    table = drawstring.create_table(tmp_path / "t", SCHEMA, options={**OPTIONS, **made})
+    table.write(rows((1, "oslo", 5, "a")))
+    options = {"hoodie.datasource.write.payload.class": given}
+    if condition is None:
+        assert table.write(rows((1, "oslo", 6, "b")), options=options).updated == 1
+        return
+    with pytest.raises(InvalidOption) as caught:
+        table.write(rows((1, "oslo", 6, "b")), options=options)
+    assert caught.value.condition == condition
+    assert seen(table) == [(1, "oslo", "a")]
+
+
 def _plain(table, names):
     return table.snapshot().scan().select(*names).to_arrow().to_pylist()
 
