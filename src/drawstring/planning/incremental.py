@@ -50,7 +50,7 @@ def writes_in_range(
 ) -> tuple[tuple[Instant, CommitMetadata], ...]:
     """Completed writes after `begin`, up to and including `end`, by requested time, with what they say.
 
-    Bounds are as in `IncrementalRead`. The archive is read when the range reaches before the active timeline.
+    Bounds are as in `IncrementalRead`. The archive is read when it may hold some of the range.
     """
 
     def covers(instant: Instant) -> bool:
@@ -58,8 +58,7 @@ def writes_in_range(
         return moment > begin and (end is None or moment <= end)
 
     found = {i.requested_time: (i, state.metadata(i)) for i in state.timeline.completed_writes if covers(i)}
-    start = state.timeline.start
-    if start is None or begin < start:
+    if state.reaches_archive(begin):
         for archived in state.history.writes:
             if covers(archived.instant):
                 found.setdefault(archived.instant.requested_time, (archived.instant, archived.metadata))

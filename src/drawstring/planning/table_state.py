@@ -143,6 +143,11 @@ class TableState:
                 if write.instant.requested_time <= max_instant:
                     yield write.instant, write.metadata
 
+    def reaches_archive(self, begin: str) -> bool:
+        """Whether writes after a time may be archived: those that began before the active ones may complete later."""
+        start = self.timeline.start
+        return start is None or begin < start or begin < self.history.newest_completion
+
     def known_tasks(self, max_instant: str | None, query_type: str) -> dict[str, tuple[ReadTask, ...]]:
         """Tasks made so far at a read point, by partition, to be added to."""
         known = self._tasks.setdefault((max_instant, query_type), {})

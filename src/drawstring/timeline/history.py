@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import fastavro
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from drawstring.config.table_config import ARCHIVE_FOLDER, HISTORY_PATH, TableConfig
@@ -29,6 +30,9 @@ _ENTRY_NAMES = frozenset(
 )
 _ACTIONS = {action.value: action for action in Action}
 _TIMES = ("instantTime", "completionTime", "action")
+_NEWEST_COMPLETIONS: dict[tuple[type[Storage], str, str], str] = {}
+"""By the file of an archive, which is never changed: streams ask at every trigger."""
+_MOST_KNOWN_FILES = 1000
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,34 @@ class History:
             for path, row in self._rows(_TIMES)
             if _write_action(row["action"], path)
         }
+
+    @property
+    def newest_completion(self) -> str:
+        """When the last archived instant completed, by the footers of the archive's files; empty for none.
+
+        A long write may be archived as soon as it completed, while shorter ones that began later are active. In
+        version 6 instants have no such time.
+        """
+        if self.config.layout < 2:
+            return ""
+        directory = self.config.history_directory
+        paths = (f"{directory}/{name}" for name in self._segments(directory))
+        return max(map(self._newest_completion_of, paths), default="")
+
+    def _newest_completion_of(self, path: str) -> str:
+        key = (type(self.storage), self.storage.root, path)
+        if key not in _NEWEST_COMPLETIONS:
+            while len(_NEWEST_COMPLETIONS) >= _MOST_KNOWN_FILES:
+                _NEWEST_COMPLETIONS.pop(next(iter(_NEWEST_COMPLETIONS)), None)
+            _NEWEST_COMPLETIONS[key] = self._read_newest_completion(path)
+        return _NEWEST_COMPLETIONS[key]
+
+    def _read_newest_completion(self, path: str) -> str:
+        try:
+            with self.storage.open(path) as file:
+                return _newest_completion_in(pq.ParquetFile(file))
+        except Exception as error:
+            raise _corrupt(path, str(error)) from error
 
     def _layout_2(self) -> Iterator[ArchivedWrite]:
         for path, row in self._rows((*_TIMES, "metadata")):
@@ -130,6 +162,19 @@ class History:
         newer = entries(self.storage, directory, usual=usual, setting=ARCHIVE_FOLDER.key)
         older = entries(self.storage, ".hoodie", usual=".hoodie", setting=ARCHIVE_FOLDER.key)
         return [path for found in (older, newer) for path in _by_number(found)]
+
+
+def _newest_completion_in(file: pq.ParquetFile) -> str:
+    """By the statistics of its row groups, or by its rows where there are none."""
+    column = file.schema_arrow.names.index("completionTime")
+    groups = (
+        file.metadata.row_group(n).column(column).statistics for n in range(file.metadata.num_row_groups)
+    )
+    known = list(groups)
+    if all(found is not None and found.has_min_max for found in known):
+        return max((str(found.max) for found in known), default="")
+    times = file.read(columns=["completionTime"]).column(0)
+    return str(pc.max(times).as_py() or "")
 
 
 def _by_number(found: Iterable[FileInfo]) -> list[str]:

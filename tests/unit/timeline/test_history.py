@@ -96,3 +96,19 @@ def test_a_lost_segment_is_told(storage):
     write_manifest(storage, 1, "1_1_0.parquet")
     with pytest.raises(CorruptTable, match=r"1_1_0\.parquet"):
         assert History(storage, CONFIG).writes
+
+
+def test_when_the_last_archived_instant_completed_is_told_by_footers_or_rows(storage):
+    assert History(storage, CONFIG).newest_completion == ""
+    write_segment(storage, "1_3_0.parquet", ("1", "9", "commit"), ("3", "4", "commit"))
+    write_segment(storage, "5_5_0.parquet", ("5", "6", "commit"))
+    write_manifest(storage, 1, "1_3_0.parquet", "5_5_0.parquet")
+    assert History(storage, CONFIG).newest_completion == "9"
+    storage.delete(f"{FOLDER}/1_3_0.parquet")
+    # Files of the archive are never changed: they are read once.
+    assert History(storage, CONFIG).newest_completion == "9"
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"completionTime": ["7", "11"]}), sink, write_statistics=False)
+    storage.write(f"{FOLDER}/7_8_0.parquet", sink.getvalue().to_pybytes())
+    write_manifest(storage, 2, "7_8_0.parquet")
+    assert History(storage, CONFIG).newest_completion == "7"

@@ -189,7 +189,8 @@ class Changelog:
         first = self.writes[0][0].requested_time if self.writes else None
         start = self.state.timeline.start
         # Rows from before the first commit may lie in files of archived ones.
-        reaches_back = first is not None and (start is None or first <= start)
+        is_first = first is not None and (start is None or first <= start)
+        reaches_back = is_first or (first is not None and self.state.reaches_archive(self.begin))
         instants = tuple(self.state.reader.instants())
         return PastSlices(self.state, instants, self._schemas, with_archive=reaches_back)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from drawstring.errors import InvalidInput
+from drawstring.model.commit_metadata import CommitMetadata, WriteStat
 from drawstring.model.file_group import FileGroupId, FileSlice
 from drawstring.model.file_names import parse_base_file, parse_log_file
 from drawstring.model.instant import Instant
@@ -75,10 +76,45 @@ class PastSlices:
         then = self._then(until, inclusive)
         files = {**self._named.get(group, {}), **self._present(group)}.items()
         found = visible_slices(group.partition_path, files, then.visibility(None))
+        if self._may_be_of_archived(group, found, then):
+            return self._reaching_back.task(group, until=until, inclusive=inclusive)
         if not found:
             return None
         self._check(group, found[0], until)
         return TaskFacts(then, self.schemas).task(found[0])
+
+    def _may_be_of_archived(self, group: FileGroupId, found: tuple[FileSlice, ...], then: TableState) -> bool:
+        """Whether archived commits may tell of files of this sight that are gone: it then only seems to be empty."""
+        first = self._first_writes.get(group)
+        if self.with_archive or group in then.visibility(None).replaced:
+            return False
+        if first is None:
+            return not found
+        instant, stat = first
+        if then.timeline.is_committed(instant) or stat.prev_commit in ("", "null", instant):
+            return False
+        return not found or found[0].base_instant < stat.prev_commit
+
+    @cached_property
+    def _reaching_back(self) -> PastSlices:
+        return replace(self, with_archive=True)
+
+    @cached_property
+    def _first_writes(self) -> Mapping[FileGroupId, tuple[str, WriteStat]]:
+        """The first known write to each file group: it tells what the group was based on."""
+        first: dict[FileGroupId, tuple[str, WriteStat]] = {}
+        for instant, metadata in self._known_writes:
+            for stat in metadata.stats:
+                first.setdefault(
+                    FileGroupId(stat.partition_path, stat.file_id), (instant.requested_time, stat)
+                )
+        return first
+
+    @cached_property
+    def _known_writes(self) -> tuple[tuple[Instant, CommitMetadata], ...]:
+        if self.with_archive:
+            return writes_in_range(self.state, BEFORE_ALL)
+        return tuple((i, self.state.metadata(i)) for i in self.state.timeline.completed_writes)
 
     def _then(self, until: str, inclusive: bool) -> TableState:
         key = (until, inclusive)
@@ -99,9 +135,8 @@ class PastSlices:
     @cached_property
     def _named(self) -> Mapping[FileGroupId, dict[str, int]]:
         """The files that known commits say they wrote, there or not."""
-        begin = BEFORE_ALL if self.with_archive else (self.state.timeline.start or BEFORE_ALL)[:-1]
         named: dict[FileGroupId, dict[str, int]] = defaultdict(dict)
-        for _, metadata in writes_in_range(self.state, begin):
+        for _, metadata in self._known_writes:
             for stat in metadata.stats:
                 if stat.path:
                     named[FileGroupId(stat.partition_path, stat.file_id)][stat.name] = stat.file_size
