@@ -186,6 +186,10 @@ def test_progress_tells_how_far_behind_the_query_is(spark, query, tmp_path):
     assert int(figures[0]["filesBehind"]) == 1
     assert int(figures[0]["bytesBehind"]) > 0
     assert figures[0]["filesLost"] == "0"
+    sources = [p["sources"][0] for p in found.progress if p["numInputRows"]]
+    assert {s["description"] for s in sources} == {f"HoodieMicroBatchStream[{path}]"}
+    reached = [s["latestOffset"] for s in sources]
+    assert reached == [sources[-1]["endOffset"]] * 2
 
 
 def test_all_that_is_there_is_one_batch_where_the_trigger_says_so(query, table_path):

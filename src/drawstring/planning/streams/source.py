@@ -140,9 +140,14 @@ class TableStream:
             return start
         return next_offset(commits, start, limits)
 
-    def newest_offset(self) -> StreamOffset:
-        """Everything that is there now: where a query ends that takes what is available."""
-        return StreamOffset(_newest(self.pin(None)))
+    def newest_offset(self, *, look: bool = True) -> StreamOffset:
+        """Everything that is there now: where a query ends that takes what is available.
+
+        Args:
+            look: whether to look at the table again, or to go by what was last seen of it.
+        """
+        state = self._seen[0] if self._seen and not look else self.pin(None)
+        return StreamOffset(_newest(state))
 
     def batch(self, start: StreamOffset, end: StreamOffset) -> StreamBatch:
         """The rows between two offsets.

@@ -163,6 +163,13 @@ def newest_offset(payload: str) -> str:
     return wire.to_json(OffsetFound(_streams.find(request.stream).stream.newest_offset().to_json()))
 
 
+def seen_offset(payload: str) -> str:
+    """How far the table reached when it was last looked at, which progress reports show."""
+    request = wire.from_json(AboutStream, payload)
+    found = _streams.find(request.stream).stream.newest_offset(look=False)
+    return wire.to_json(OffsetFound(found.to_json()))
+
+
 def next_offset(payload: str) -> str:
     """Where the next batch ends."""
     request = wire.from_json(NextOffset, payload)
@@ -222,6 +229,7 @@ STREAM_HANDLERS: dict[str, Callable[[str], str]] = {
     "stream_open": open_stream,
     "stream_initial_offset": initial_offset,
     "stream_newest_offset": newest_offset,
+    "stream_seen_offset": seen_offset,
     "stream_next_offset": next_offset,
     "stream_plan_batch": plan_batch,
     "stream_backlog": backlog,

@@ -74,6 +74,9 @@ class HoodieMicroBatchStream(val scan: HoodieScan, checkpoint: String)
     SplitPacking.pack(planned.tasks, SplitPacking.slots(scan.spark)).toArray
   }
 
+  /** How far the table reaches, in progress reports. */
+  override def reportLatestOffset(): Offset = HoodieOffset(stream.seen())
+
   override def metrics(consumed: Optional[Offset]): util.Map[String, String] =
     if (consumed.isPresent) stream.backlog(consumed.get().json()).asJava else util.Collections.emptyMap()
 
@@ -87,6 +90,9 @@ class HoodieMicroBatchStream(val scan: HoodieScan, checkpoint: String)
   }
 
   override def hashCode(): Int = System.identityHashCode(this)
+
+  /** What progress reports call the source. */
+  override def toString: String = s"HoodieMicroBatchStream[${scan.table.path}]"
 }
 
 /** A stream in one batch, less wide; equal to the whole one, because by that Spark finds the figures of a source. */
@@ -112,6 +118,8 @@ class NarrowedStream(val whole: HoodieMicroBatchStream, val scan: HoodieScan) ex
   }
 
   override def hashCode(): Int = whole.hashCode()
+
+  override def toString: String = whole.toString
 }
 
 /** A small file that is written once, in the form of Spark's metadata logs: a version, then one line. */

@@ -10,6 +10,9 @@ class StreamQuestions(name: String) {
 
   def newest(): String = offset("stream_newest_offset", message)
 
+  /** As far as the table reached when it was last looked at. */
+  def seen(): String = offset("stream_seen_offset", message)
+
   def next(start: String, limited: Boolean, waitedMillis: Option[Long], until: Option[String]): String = {
     val asked = message.put("start", start).put("limited", limited)
     waitedMillis.foreach(asked.put("waited_ms", _))
