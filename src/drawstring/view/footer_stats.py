@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +20,7 @@ from drawstring.storage.base import Storage
 from drawstring.view.statistics import FileStatistics, are_exact, comparable_bounds
 
 _THREADS = 8
+_PARQUET_MR = re.compile(r"parquet-mr version (\d+)\.(\d+)")
 _CACHED_FILES = 10_000
 _footers: OrderedDict[tuple[str, str], _Footer] = OrderedDict()
 _lock = threading.Lock()
@@ -73,9 +75,13 @@ def _read(storage: Storage, path: str) -> _Footer | None:
         # Skipping is an optimisation: whoever reads the file reports what is wrong with it.
         return None
     types = dict(_leaves(metadata.schema.to_arrow_schema(), ""))
-    # parquet-mr, by which Spark and Hudi write, leaves no bounds where a value is NaN.
-    covers_nan = str(metadata.created_by).startswith("parquet-mr ")
-    return _Footer(dict(_columns(metadata, types)), metadata.num_rows, covers_nan)
+    return _Footer(dict(_columns(metadata, types)), metadata.num_rows, bounds_cover_nan(metadata.created_by))
+
+
+def bounds_cover_nan(created_by: str | None) -> bool:
+    """Whether a writer leaves no bounds where a value is NaN, as parquet-mr, that of Spark and Hudi, does since 1.10."""
+    found = _PARQUET_MR.match(created_by or "")
+    return found is not None and (int(found[1]), int(found[2])) >= (1, 10)
 
 
 def _leaves(fields: Iterable[pa.Field], prefix: str) -> Iterator[tuple[str, pa.DataType]]:

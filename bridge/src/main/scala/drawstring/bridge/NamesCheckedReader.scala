@@ -56,11 +56,15 @@ object Footers {
     finally reader.close()
   }
 
+  private val ParquetMr = raw"parquet-mr version (\d+)\.(\d+).*".r
+
   /** Whether bounds of floats speak of all values: parquet-mr, by which Spark and Hudi write, leaves none where one is
-    * NaN. Others, pyarrow among them, give the bounds of the rest.
+    * NaN, since 1.10. Others, pyarrow among them, give the bounds of the rest.
     */
-  def boundsCoverNaN(file: Path, conf: Configuration): Boolean =
-    Option(read(file, conf).getCreatedBy).exists(_.startsWith("parquet-mr "))
+  def boundsCoverNaN(file: Path, conf: Configuration): Boolean = read(file, conf).getCreatedBy match {
+    case ParquetMr(major, minor) => major.toInt > 1 || minor.toInt >= 10
+    case _ => false
+  }
 }
 
 object FooterNames {
