@@ -245,6 +245,18 @@ def test_statistics_of_the_selected_slices_reach_the_optimiser(spark, view, sett
     assert (_number(found["n"].nullCount()), _number(found["id"].distinctCount())) == (8, 50)
 
 
+def test_answered_aggregates_are_not_taken_for_large(spark, view, settings):
+    settings("spark.sql.adaptive.enabled", "false")
+    for kind, most in (("cow", 2), ("some", 100)):
+        view(kind)
+        counted = spark.sql("SELECT p, count(*) AS c, max(id) AS m FROM t GROUP BY p")
+        leaf = counted._jdf.queryExecution().optimizedPlan().collectLeaves().head().stats()
+        assert 2 <= _number(leaf.rowCount()) <= most, kind
+        assert 0 < int(str(leaf.sizeInBytes())) < 100 * most, kind
+        joined = counted.alias("x").join(spark.table("t").alias("y"), ["p"]).where("y.id = x.m")
+        assert "BuildLeft" in plan_of(joined), kind
+
+
 def _number(option):
     return int(str(option.get()))
 

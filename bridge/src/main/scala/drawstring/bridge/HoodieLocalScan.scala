@@ -4,7 +4,7 @@ import scala.collection.JavaConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.connector.read.LocalScan
+import org.apache.spark.sql.connector.read.{LocalScan, Statistics, SupportsReportStatistics}
 import org.apache.spark.sql.types._
 
 /** What metadata says to an aggregation: rows, and the slices for which it does not speak, if any, for a reason. */
@@ -20,7 +20,9 @@ object AggregationAnswer {
 }
 
 /** An aggregation that metadata answered: rows, and no file to be read. */
-class HoodieLocalScan(table: LoadedTable, request: ScanRequest, schema: StructType, answer: JsonNode) extends LocalScan {
+class HoodieLocalScan(table: LoadedTable, request: ScanRequest, schema: StructType, answer: JsonNode)
+    extends LocalScan
+    with SupportsReportStatistics {
 
   override def readSchema(): StructType = schema
 
@@ -28,6 +30,8 @@ class HoodieLocalScan(table: LoadedTable, request: ScanRequest, schema: StructTy
 
   override def description(): String =
     s"hudi ${table.path} answered by metadata: ${schema.catalogString}"
+
+  override def estimateStatistics(): Statistics = AnswerStatistics(answer.size(), schema)
 
   private def identity = (table.path, table.snapshot, request)
 

@@ -20,7 +20,8 @@ class HoodiePartialScan(
     answer: AggregationAnswer,
     filters: Vector[PushedFilter]
 ) extends Scan
-    with Batch {
+    with Batch
+    with SupportsReportStatistics {
   private val rest: ScanPlan = answer.rest.get
 
   override def readSchema(): StructType = shape.schema
@@ -41,6 +42,12 @@ class HoodiePartialScan(
 
   override def description(): String =
     s"hudi ${table.path} answered by metadata but for ${rest.tasks.size} file slices (${answer.reason}): ${shape.schema.catalogString}"
+
+  /** A slice whose rows nobody counted is taken to have as many as its bytes would hold. */
+  override def estimateStatistics(): Statistics = {
+    val read = rest.rows.orElse(rest.estimatedRows).getOrElse(rest.bytes / (table.schema.defaultSize + 8L))
+    AnswerStatistics(answer.rows.size() + math.max(1L, read), shape.schema)
+  }
 
   override def supportedCustomMetrics(): Array[CustomMetric] = ScanMetrics.supported
 

@@ -57,6 +57,14 @@ object ScanStatistics {
   }
 }
 
+/** What an aggregation that metadata answered gives: without this Spark takes it to be larger than any table. */
+case class AnswerStatistics(rows: Long, schema: StructType) extends Statistics {
+
+  override def sizeInBytes(): OptionalLong = OptionalLong.of(rows * (schema.defaultSize + 8L))
+
+  override def numRows(): OptionalLong = OptionalLong.of(rows)
+}
+
 class WireColumnStatistics(node: JsonNode, dataType: DataType) extends ColumnStatistics {
   override def min(): Optional[Object] = value("lower")
 
