@@ -75,7 +75,7 @@ class History:
             if _write_action(row["action"], path)
         }
 
-    @property
+    @cached_property
     def newest_completion(self) -> str:
         """When the last archived instant completed, by the footers of the archive's files; empty for none.
 

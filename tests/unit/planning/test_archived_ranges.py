@@ -47,7 +47,12 @@ def test_a_long_write_that_is_archived_as_soon_as_it_completed_is_read(tmp_path)
     stream, start = table.stream(), StreamOffset(begin)
     end = stream.next_offset(start)
     assert keys(stream.batch(start, end).scan().to_arrow()) == ["2"]
-    assert stream.next_offset(end) == end
+    assert stream.next_offset(end) == end == stream.newest_offset()
+    whole = table.stream({"hoodie.datasource.streaming.startOffset": "snapshot"})
+    start = whole.initial_offset()
+    end = whole.next_offset(start)
+    assert keys(whole.batch(start, end).scan().to_arrow()).count("2") == 1
+    assert whole.next_offset(end) == end
 
 
 def test_rows_of_archived_commits_whose_files_were_cleaned_are_told_to_be_gone(tmp_path):

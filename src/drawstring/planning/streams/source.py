@@ -360,7 +360,9 @@ def _newest(state: TableState) -> str:
     held_back_from = _first_pending_write(state)
     writes = state.timeline.completed_writes
     ready = (i for i in writes if held_back_from is None or i.requested_time < held_back_from)
-    return max((i.completion_time or i.requested_time for i in ready), default=BEFORE_ALL)
+    newest = max((i.completion_time or i.requested_time for i in ready), default=BEFORE_ALL)
+    # One that outlasted the others may have been archived before them.
+    return max(newest, state.history.newest_completion)
 
 
 def _given_start(options: StreamOptions, state: TableState) -> StreamOffset | None:
