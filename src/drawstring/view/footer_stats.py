@@ -79,7 +79,7 @@ def _read(storage: Storage, path: str) -> _Footer | None:
 
 
 def bounds_cover_nan(created_by: str | None) -> bool:
-    """Whether a writer leaves no bounds where a value is NaN, as parquet-mr, that of Spark and Hudi, does since 1.10."""
+    """Whether a writer leaves no bounds where a value is NaN, as parquet-mr (Spark, Hudi) does since 1.10."""
     found = _PARQUET_MR.match(created_by or "")
     return found is not None and (int(found[1]), int(found[2])) >= (1, 10)
 
