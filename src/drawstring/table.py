@@ -24,6 +24,7 @@ from drawstring.config.read_options import (
 from drawstring.config.stream_options import StreamOptions
 from drawstring.config.support import check_readable
 from drawstring.config.table_config import TableConfig
+from drawstring.config.table_options import TableOptions
 from drawstring.config.write_options import OPERATION, WriteOptions
 from drawstring.errors import InvalidInput, InvalidOption, UnsupportedTable
 from drawstring.inspection import PlanReport, TableReport
@@ -49,6 +50,7 @@ from drawstring.write.in_process import ArrowRows
 from drawstring.write.metadata_table.upkeep import drop_metadata_table, rebuild_metadata_table
 from drawstring.write.non_blocking import check_non_blocking
 from drawstring.write.pipeline import APPEND, CommitResult, delete_partitions, write_rows
+from drawstring.write.plan import require_columns
 from drawstring.write.progress import showing
 from drawstring.write.rollback import rollback_dead, rollback_pending, writes_to_roll_back
 from drawstring.write.services.archiving import archive, plan_of_archive
@@ -109,7 +111,7 @@ def create_table(
         options: `hoodie.*` settings: `hoodie.table.name`, record key, partition and ordering fields, …
 
     Raises:
-        InvalidInput: there is a table already, or the schema has no columns.
+        InvalidInput: there is a table already, or the schema has no columns, or lacks one that the options name.
         InvalidOption: settings are missing, or contradict each other.
     """
     check_mapping("options", options)
@@ -119,6 +121,7 @@ def create_table(
         )
     storage = open_storage(path_text(uri), {key: str(value) for key, value in (options or {}).items()})
     write_options = WriteOptions.of(options)
+    _check_fields(write_options.table, schema)
     check_non_blocking(TableConfig.from_properties(table_properties(write_options.table)), write_options)
     create_on_storage(
         storage,
@@ -127,6 +130,15 @@ def create_table(
         concurrency=write_options.concurrency,
     )
     return open_table(uri)
+
+
+def _check_fields(options: TableOptions, schema: pa.Schema) -> None:
+    """Nobody could write to a table whose key, partition or ordering columns are not there."""
+    require_columns(schema, options.record_key_fields or (), "record key")
+    # The custom key generator's fields name their kinds.
+    partitions = tuple(name.partition(":")[0] for name in options.partition_fields or ())
+    require_columns(schema, partitions, "partition path")
+    require_columns(schema, options.ordering_fields or (), "ordering")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,8 @@ import pyarrow as pa
 from drawstring.errors import IncompatibleSchema, InvalidInput
 from drawstring.schema.avro_arrow import is_string_type
 from drawstring.schema.projection import is_list
+
+_ROW_LABELS = re.compile(r"__index_level_\d+__")
 
 
 def as_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
@@ -22,7 +25,7 @@ def as_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     elif not isinstance(data, pa.Table) and hasattr(data, "__arrow_c_stream__"):
-        data = pa.table(data)
+        data = _without_row_labels(pa.table(data))
     if isinstance(data, pa.Table):
         return _cast(data, storable_schema(data.schema))
     raise InvalidInput(
@@ -30,6 +33,13 @@ def as_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
         "object that hands out an Arrow stream, such as a data frame of pandas or polars.",
         condition="ROWS_NOT_ARROW",
     )
+
+
+def _without_row_labels(rows: pa.Table) -> pa.Table:
+    """Leave out what pandas makes a column of without being asked: the labels of rows that have no name."""
+    known = (rows.schema.pandas_metadata or {}).get("index_columns", ())
+    labels = [name for name in known if isinstance(name, str) and _ROW_LABELS.fullmatch(name)]
+    return rows.drop_columns([name for name in labels if name in rows.column_names])
 
 
 def storable_schema(schema: pa.Schema) -> pa.Schema:

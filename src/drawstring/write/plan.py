@@ -257,8 +257,8 @@ def require_columns(rows: pa.Schema, names: tuple[str, ...], role: str) -> None:
     for name in names:
         if field_type(rows, name) is None:
             raise InvalidInput(
-                f"The {role} column {name!r} is not among the columns of the rows: {', '.join(rows.names)}. "
-                "Correct the option or the rows. Nothing was written.",
+                f"The {role} column {name!r} is not among the columns: {', '.join(rows.names)}. "
+                "Correct the option, or add the column. Nothing was written.",
                 condition="COLUMN_NOT_FOUND",
                 column=name,
                 columns=rows.names,

@@ -22,6 +22,7 @@ from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.instant import Action, Instant, State
 from drawstring.planning.table_state import TableState
 from drawstring.storage.base import Storage
+from drawstring.timeline.timeline import COMPLETES_AS
 from drawstring.write import cleaned_since, conflicts, heartbeat, slots, staging
 from drawstring.write.clock import Clock, newest_time, next_time, system_clock
 from drawstring.write.column_ids import column_id_steps, with_column_ids
@@ -247,6 +248,8 @@ class Transaction:
         storage, ours = self.state.storage, self.requested_time
         if not self._is_pending(now):
             raise conflicts.rolled_back(storage, ours)
+        if self._shares_instant(now):
+            raise self._instant_taken()
         if _settings(now) != _settings(self.state):
             raise conflicts.settings_changed(storage, ours)
         if write_set.non_blocking and keeps_record_index(now.config):
@@ -272,6 +275,16 @@ class Transaction:
         requested = f"{self._directory}/{self.requested_time}.{self.action.value}.requested"
         exists = self.state.storage.exists
         return self.requested_time in pending and exists(requested) and exists(self._inflight)
+
+    def _shares_instant(self, now: TableState) -> bool:
+        """Whether a plan has our instant too, by a holder of the lock that had lost it: files tell only the time."""
+        known = now.timeline.ascending_instants
+        if any(i.requested_time == self.requested_time and i.action is not self.action for i in known):
+            return True
+        # The timeline takes a plan that completes as ours does for one instant with it.
+        plans = (plan for plan, completed in COMPLETES_AS.items() if completed is self.action)
+        names = (f"{self._directory}/{self.requested_time}.{plan.value}.requested" for plan in plans)
+        return any(map(self.state.storage.exists, names))
 
     def _publish(self, now: TableState, slot: int, metadata: CommitMetadata, told: Told) -> Outcome:
         storage = self.state.storage

@@ -76,3 +76,14 @@ def test_what_would_be_changed_is_refused(case, kind, tmp_path):
         with pytest.raises(IncompatibleSchema):
             table.write(form, operation=operation)
     assert drawstring.open_table(tmp_path / "t").snapshot().scan().to_arrow().num_rows == 0
+
+
+def test_labels_of_rows_that_have_no_name_are_no_column(tmp_path):
+    rows = rows_with(pa.array(["a", "b", "c"]))
+    created(tmp_path / "t", rows.schema, "COPY_ON_WRITE").write(
+        rows.to_pandas()[lambda found: found["id"] > 1]
+    )
+    drawstring.open_table(tmp_path / "t").write(rows.to_pandas().set_index("id"))
+    table = drawstring.open_table(tmp_path / "t")
+    assert [name for name in table.schema.names if not name.startswith("_hoodie_")] == ["id", "ts", "c"]
+    assert sorted(table.snapshot().scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]

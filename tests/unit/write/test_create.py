@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from conftest_write import OPTIONS, paths_of
 
+import drawstring
 from drawstring.config.properties import parse_properties
 from drawstring.config.table_options import TableOptions
 from drawstring.errors import InvalidInput, InvalidOption
@@ -99,3 +100,13 @@ def test_second_table_in_one_place_is_refused(table):
         create_table(table, OPTIONS)
     assert caught.value.condition == "TABLE_EXISTS"
     assert paths_of(table) == before
+
+
+@pytest.mark.parametrize("key", ["recordkey.field", "partitionpath.field", "precombine.field"])
+def test_table_whose_settings_name_a_column_that_is_not_there_is_not_made(tmp_path, key):
+    options = {"hoodie.table.name": "t", f"hoodie.datasource.write.{key}": "a.nope"}
+    schema = pa.schema([("a", pa.struct([("b", pa.string())]))])
+    with pytest.raises(InvalidInput) as caught:
+        drawstring.create_table(tmp_path / "t", schema, options=options)
+    assert (caught.value.condition, caught.value.fields["column"]) == ("COLUMN_NOT_FOUND", "a.nope")
+    assert not (tmp_path / "t" / ".hoodie" / "hoodie.properties").exists()

@@ -147,6 +147,17 @@ def test_commit_of_another_engine_in_between_is_a_conflict_where_it_wrote_the_sa
     assert not [p for p in paths_of(table) if transaction.requested_time in p]
 
 
+@pytest.mark.parametrize("plan", ["compaction", "clean", "rollback"])
+def test_writer_whose_instant_another_engine_gave_to_a_plan_gets_a_conflict(table, plan):
+    transaction = Transaction.begin(table, operation="INSERT")
+    metadata = metadata_of(stage_file(transaction))
+    # As by a holder of the lock that had lost it: both chose the same millisecond.
+    table.write(f".hoodie/timeline/{transaction.requested_time}.{plan}.requested", b"")
+    outcome = transaction.commit(metadata)
+    assert isinstance(outcome, Conflicted)
+    assert outcome.error.condition == "INSTANT_TAKEN"
+
+
 def test_rolled_back_writer_cannot_commit(table):
     transaction = Transaction.begin(table, operation="INSERT")
     stat = stage_file(transaction)
