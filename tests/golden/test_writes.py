@@ -128,6 +128,25 @@ def test_what_is_not_written_is_refused_by_name_and_left_alone(name, tmp_path):
     assert {file: file.stat().st_mtime_ns for file in path.rglob("*")} == before
 
 
+@pytest.mark.parametrize("name", ["v6_mor_died", "v6_cow_pending_clustering"])
+def test_tables_of_older_versions_are_neither_rolled_back_nor_given_a_new_metadata_table(name, tmp_path):
+    """Their logs are shared by commits, and their timelines and metadata tables have other names."""
+    path = extract(name, tmp_path)
+    table = drawstring.open_table(path)
+    before = {file: file.stat().st_mtime_ns for file in path.rglob("*")}
+    instant = table.timeline.pending[0].requested_time
+    for refused in (
+        lambda: table.rollback(instant),
+        lambda: table.rollback(options={"hoodie.clean.failed.writes.policy": "EAGER"}),
+        lambda: table.pending_rollbacks(instant),
+        table.rebuild_metadata,
+    ):
+        with pytest.raises(UnsupportedTable) as caught:
+            refused()
+        assert caught.value.condition == "WRITE_TABLE_VERSION"
+    assert {file: file.stat().st_mtime_ns for file in path.rglob("*")} == before
+
+
 def test_statistics_that_tell_no_types_still_cover_after_writes_and_compaction(tmp_path, caplog):
     """Hudi 1.0 stores no types; a partition's range that forgot older files would hide their rows from Hudi."""
     path = extract("v8_cow_secondary_index", tmp_path)

@@ -127,6 +127,14 @@ def test_overwrites_replace_partitions_or_the_whole_table(write, path):
     assert rows_of(path, "id") == [(6,)]
 
 
+def test_delete_partition_drops_the_partitions_of_the_rows_where_no_option_names_others(write, path):
+    write([(1, "oslo", 1, "a"), (2, "rome", 1, "b"), (3, "bonn", 1, "c")], op="bulk_insert")
+    write([(9, "rome"), (9, "kiel")], "id int, city string", op="delete_partition")
+    assert rows_of(path, "id") == [(1,), (3,)]
+    write([], op="delete_partition", hoodie__datasource__write__partitions__to__delete="bonn")
+    assert rows_of(path, "id") == [(1,)]
+
+
 def test_save_modes(write, path):
     write([(1, "oslo", 1, "a")], mode="errorifexists")
     with pytest.raises(InvalidInput) as caught:

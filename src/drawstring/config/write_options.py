@@ -156,7 +156,7 @@ PARTITIONS_TO_DELETE: Option[tuple[str, ...]] = Option(
     "hoodie.datasource.write.partitions.to.delete",
     names,
     (),
-    "Partition paths that delete_partition drops; * matches any text.",
+    "Partition paths that delete_partition drops; * matches any text. Without it, the partitions of the rows.",
 )
 COMMIT_METADATA_PREFIX = Option(
     "hoodie.datasource.write.commitmeta.key.prefix",

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 
 from drawstring.config.index_options import BUCKET
 from drawstring.config.write_options import (
     DELETE,
     DELETE_PARTITION,
+    INSERT,
     INSERT_OVERWRITE_TABLE,
     UPSERT,
     WriteOptions,
@@ -216,9 +217,18 @@ def _write_existing(rows: Executor, storage: Storage, wanted: WriteOptions) -> C
     check_writable(state)
     if wanted.operation == DELETE_PARTITION:
         check_settings(wanted.table, state.config, storage.root)
-        return _delete_partitions(storage, wanted.partitions_to_delete, wanted)
+        patterns = wanted.partitions_to_delete or _paths_of_rows(rows, state, wanted)
+        return _delete_partitions(storage, patterns, wanted)
     plan = plan_write(rows.schema, state, wanted)
     return _tried(lambda: _attempt(rows, storage, plan), plan.operation, wanted, rows.can_repeat)
+
+
+def _paths_of_rows(rows: Executor, state: TableState, wanted: WriteOptions) -> tuple[re.Pattern[str], ...]:
+    """The partitions that rows lie in, which `delete_partition` drops where no option names others, as in Hudi."""
+    operation = DELETE if state.config.record_key_fields else INSERT
+    plan = plan_write(rows.schema, state, replace(wanted, operation=operation, null_for_missing=True))
+    rows.prepare(plan, "")
+    return tuple(re.compile(re.escape(path)) for path in rows.count_rows())
 
 
 def _tried(
@@ -483,7 +493,7 @@ class _Write:
 def delete_partitions(
     storage: Storage, partitions: tuple[str, ...], *, options: WriteOptions | None = None
 ) -> CommitResult:
-    """Drop partitions: every file group of the paths (`*` matches any text) is replaced by nothing."""
+    """Drop partitions: every file group of the paths is replaced by nothing; of a path `*` alone matches other text."""
     wanted = options or WriteOptions.of({})
     require_atomic_create(storage)
     with showing(f"Dropping partitions of {storage.root}", enabled=wanted.shows_progress), track() as steps:
@@ -491,13 +501,21 @@ def delete_partitions(
         return _told(_in_order(result, storage, wanted, compact_slices), steps)
 
 
-def _delete_partitions(storage: Storage, partitions: tuple[str, ...], wanted: WriteOptions) -> CommitResult:
-    return _tried(
-        lambda: _drop_partitions(storage, partitions, wanted), DELETE_PARTITION, wanted, lambda: True
-    )
+def _delete_partitions(
+    storage: Storage, partitions: tuple[str | re.Pattern[str], ...], wanted: WriteOptions
+) -> CommitResult:
+    patterns = [_pattern(path) if isinstance(path, str) else path for path in partitions]
+    return _tried(lambda: _drop_partitions(storage, patterns, wanted), DELETE_PARTITION, wanted, lambda: True)
 
 
-def _drop_partitions(storage: Storage, patterns: tuple[str, ...], wanted: WriteOptions) -> CommitResult:
+def _pattern(path: str) -> re.Pattern[str]:
+    """What `*` is for any text in, and everything else for itself: paths may have brackets and question marks."""
+    return re.compile(".*".join(map(re.escape, path.split("*"))), re.DOTALL)
+
+
+def _drop_partitions(
+    storage: Storage, patterns: Sequence[re.Pattern[str]], wanted: WriteOptions
+) -> CommitResult:
     transaction = Transaction.begin(
         storage,
         operation=DELETE_PARTITION.upper(),
@@ -511,7 +529,7 @@ def _drop_partitions(storage: Storage, patterns: tuple[str, ...], wanted: WriteO
             return CommitResult(storage.root, DELETE_PARTITION)
         state = transaction.state
         found = state.view(None).partitions()
-        chosen = [path for path in found if any(fnmatchcase(path, pattern) for pattern in patterns)]
+        chosen = [path for path in found if any(pattern.fullmatch(path) for pattern in patterns)]
         schema = table_schema(state)
         text = avro_schema_text(schema, state.config.name) if schema else ""
         replaced = _groups(state, chosen)

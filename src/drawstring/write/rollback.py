@@ -21,6 +21,7 @@ from drawstring.write.landing import is_completed
 from drawstring.write.locks import configured_lock
 from drawstring.write.markers import Markers
 from drawstring.write.metadata_table import keeping
+from drawstring.write.services.support import ROLLBACK, check_serviceable
 from drawstring.write.slots import Decision, Step
 from drawstring.write.table_facts import load_state
 
@@ -39,6 +40,7 @@ def rollback_pending(
     Call it for a write whose writer is known to be dead; one of drawstring's that is alive finds out and fails.
     Raises `InvalidInput` when there is no such pending write.
     """
+    check_serviceable(load_state(storage), ROLLBACK)
     with configured_lock(storage, options or ConcurrencyOptions()):
         number = slots.settle(storage)
         state = load_state(storage)
@@ -62,6 +64,7 @@ def rollback_dead(
 ) -> list[str]:
     """Roll back every pending write whose writer counts as dead, and return their instants."""
     options = options or ConcurrencyOptions()
+    check_serviceable(load_state(storage), ROLLBACK)
     with configured_lock(storage, options):
         number = slots.settle(storage)
         before = load_state(storage)
@@ -78,6 +81,7 @@ def writes_to_roll_back(
 ) -> list[str]:
     """Return the pending writes that a rollback would undo: the named one, or all whose writers are dead."""
     state = load_state(storage)
+    check_serviceable(state, ROLLBACK)
     pending = pending_writes(state)
     if requested_time is not None:
         found = [i.requested_time for i in pending if i.requested_time == requested_time]

@@ -41,6 +41,34 @@ def test_all_operations(table):
     assert seen(table) == [(7, "rome", "g")]
 
 
+def test_only_a_star_stands_for_other_text_in_the_partitions_to_drop(table):
+    cities = ["a", "a?", "ab", "[b]", "b"]
+    table.write(rows(*((number, city, 1, "x") for number, city in enumerate(cities))))
+    table.delete_partitions("a?", "[b]")
+    assert [city for _, city, _ in seen(table)] == ["a", "ab", "b"]
+    table.delete_partitions("*b")
+    assert [city for _, city, _ in seen(table)] == ["a"]
+
+
+def test_delete_partition_without_names_drops_the_partitions_of_the_rows(table):
+    table.write(rows((1, "oslo", 1, "a"), (2, "rome", 1, "b"), (3, "r*", 1, "c"), (4, "bonn", 1, "d")))
+    given = rows((7, "r*", 1, "x"), (8, "bonn", 1, "x"), (9, "nowhere", 1, "x")).select(["id", "city"])
+    result = table.write(given, operation="delete_partition")
+    assert (result.operation, result.groups_replaced) == ("delete_partition", 2)
+    assert [city for _, city, _ in seen(table)] == ["oslo", "rome"]
+    named = {"hoodie.datasource.write.partitions.to.delete": "rome"}
+    table.write(rows((1, "oslo", 1, "a")), operation="delete_partition", options=named)
+    assert [city for _, city, _ in seen(table)] == ["oslo"]
+
+
+def test_partitions_are_dropped_by_rows_without_record_key(tmp_path):
+    options = {"hoodie.table.name": "t", "hoodie.datasource.write.partitionpath.field": "city"}
+    table = drawstring.create_table(tmp_path / "t", SCHEMA, options=options)
+    table.write(rows((1, "oslo", 1, "a"), (2, "rome", 1, "b")))
+    table.write(rows((1, "oslo", 1, "a")).select(["city"]), operation="delete_partition")
+    assert [city for _, city, _ in seen(table)] == ["rome"]
+
+
 def test_rows_in_every_form(table):
     one = rows((1, "oslo", 1, "a"))
     table.write(one.to_batches()[0])

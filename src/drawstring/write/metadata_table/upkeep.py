@@ -45,6 +45,7 @@ from drawstring.write.metadata_table.initialise import (
 from drawstring.write.metadata_table.records import KeyLocation
 from drawstring.write.metadata_table.writer import kept_partitions
 from drawstring.write.publication import Publication
+from drawstring.write.services.support import REBUILD_METADATA, check_serviceable
 from drawstring.write.slots import Decision
 from drawstring.write.support import require_atomic_create
 from drawstring.write.table_facts import load_state, table_schema
@@ -284,6 +285,7 @@ def rebuild_metadata_table(
     It has the indexes that it had, but for those that drawstring does not keep, and those that are wanted.
     """
     require_atomic_create(storage)
+    check_serviceable(load_state(storage), REBUILD_METADATA)
     with configured_lock(storage, options or ConcurrencyOptions()):
         number = slots.settle(storage)
         state = load_state(storage)

@@ -8,9 +8,12 @@ from drawstring.storage.base import Storage
 from drawstring.write.support import REFUSALS, require_atomic_create
 
 CLEAN, ARCHIVE, COMPACT, LOG_COMPACT = "clean", "archive", "compact", "log compaction"
+ROLLBACK, REBUILD_METADATA = "roll back", "rebuild the metadata table of"
 _BY_ACTION = {
     CLEAN: frozenset({"WRITE_BASE_FILE_FORMAT"}),
     ARCHIVE: frozenset(),
+    ROLLBACK: frozenset(),
+    REBUILD_METADATA: frozenset(),
     COMPACT: frozenset(
         {
             "WRITE_WITHOUT_META_FIELDS",
