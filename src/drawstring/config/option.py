@@ -34,17 +34,22 @@ class Option(Generic[T]):
         Layers go from the strongest to the weakest: call, session, table.
         """
         for layer in layers:
-            found = self.raw(layer) if layer else None
+            found = self._given(layer) if layer else None
             if found is not None:
-                return self.parse_value(found)
+                return self.parse_value(found[1], called=found[0])
         return self.default
 
     def raw(self, layer: Mapping[str, Any]) -> str | None:
         """The option's text in one layer; Spark lower-cases keys, so that spelling counts as well."""
+        found = self._given(layer)
+        return found[1] if found is not None else None
+
+    def _given(self, layer: Mapping[str, Any]) -> tuple[str, str] | None:
+        """By which of its names one layer sets the option, and to what text."""
         for key in (self.key, *self.aliases):
             value = layer.get(key, layer.get(key.lower()))
             if value is not None:
-                return str(value).lower() if isinstance(value, bool) else str(value)
+                return key, str(value).lower() if isinstance(value, bool) else str(value)
         return None
 
     def contradiction(self, layer: Mapping[str, Any]) -> dict[str, str]:
@@ -52,17 +57,17 @@ class Option(Generic[T]):
         given = {key: str(layer[key]) for key in (self.key, *self.aliases) if layer.get(key) is not None}
         return given if len(set(given.values())) > 1 else {}
 
-    def parse_value(self, value: Any) -> T:
-        """Parse one value; raises `InvalidOption` that names the key, the value and what is allowed."""
-        text = str(value)
+    def parse_value(self, value: Any, *, called: str | None = None) -> T:
+        """Parse one value; raises `InvalidOption` that names the key as it was given, the value and what is allowed."""
+        key, text = called or self.key, str(value)
         try:
             return self.parse(text)
         except ValueError as error:
             expected = f"one of {', '.join(self.allowed)}" if self.allowed else str(error)
             raise InvalidOption(
-                f"Option {self.key} has the value {text!r}; expected {expected}.",
+                f"Option {key} has the value {text!r}; expected {expected}.",
                 condition="INVALID_OPTION_VALUE",
-                key=self.key,
+                key=key,
                 value=text,
                 allowed=list(self.allowed),
             ) from error

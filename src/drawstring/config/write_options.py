@@ -152,10 +152,10 @@ STATIC_PARTITIONS: Option[tuple[str, ...]] = Option(
     (),
     "Partition paths that an insert_overwrite replaces even when no row falls into them.",
 )
-PARTITIONS_TO_DELETE: Option[tuple[str, ...]] = Option(
+PARTITIONS_TO_DELETE: Option[tuple[str, ...] | None] = Option(
     "hoodie.datasource.write.partitions.to.delete",
     names,
-    (),
+    None,
     "Partition paths that delete_partition drops; * matches any text. Without it, the partitions of the rows.",
 )
 COMMIT_METADATA_PREFIX = Option(
@@ -245,7 +245,7 @@ class WriteOptions:
     null_for_missing: bool = False
     assigned_columns: tuple[str, ...] = ()
     static_partitions: tuple[str, ...] = ()
-    partitions_to_delete: tuple[str, ...] = ()
+    partitions_to_delete: tuple[str, ...] | None = None
     overwrite_mode: str | None = None
     commit_metadata: Mapping[str, str] = field(default_factory=dict)
     concurrency: ConcurrencyOptions = field(default_factory=ConcurrencyOptions)

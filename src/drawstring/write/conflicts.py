@@ -33,6 +33,7 @@ from drawstring.write.write_set import WriteSet, appended_groups, groups_of
 _SHOWN_GROUPS = 5
 _LOG_COMPACT = "LOG_COMPACT"
 COMPACTIONS = ("COMPACT", _LOG_COMPACT)
+_AGAIN = "run it again on the table as it is now, or raise hoodie.write.num.retries.on.conflict.failures"
 _PENDING_PLANS = (Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING)
 
 
@@ -253,9 +254,17 @@ def _group_conflict(
         ours,
         f"the {other.action.value} {other.requested_time}, which {what}, touches the same file groups: {_few(groups)}",
         condition="CONCURRENT_COMMIT" if other.is_completed else "PENDING_PLAN",
+        advice=_AGAIN if other.is_completed else _finish_first(storage, other),
         other=other.requested_time,
         groups=groups,
     )
+
+
+def _finish_first(storage: Storage, plan: Instant) -> str:
+    """A plan stays until somebody runs it, however often the write is tried."""
+    if plan.action is Action.CLUSTERING:
+        return "let Apache Hudi run the clustering, or roll it back, and run the write again"
+    return f"run the plan first (`drawstring compact {storage.root}`, or Apache Hudi), and the write again"
 
 
 def _key_conflict(storage: Storage, ours: str, other: Instant, stat: WriteStat, key: str) -> CommitConflict:
@@ -302,10 +311,11 @@ def _few(names: list[str]) -> str:
     return ", ".join(names[:_SHOWN_GROUPS]) + (" …" if len(names) > _SHOWN_GROUPS else "")
 
 
-def _conflict(storage: Storage, ours: str, what: str, *, condition: str, **fields: object) -> CommitConflict:
+def _conflict(
+    storage: Storage, ours: str, what: str, *, condition: str, advice: str = _AGAIN, **fields: object
+) -> CommitConflict:
     return CommitConflict(
-        f"The write {ours} to {storage.root} was not committed: {what}. Nothing of this write is visible; run it again "
-        "on the table as it is now, or raise hoodie.write.num.retries.on.conflict.failures.",
+        f"The write {ours} to {storage.root} was not committed: {what}. Nothing of this write is visible; {advice}.",
         condition=condition,
         path=storage.root,
         instant=ours,

@@ -157,8 +157,8 @@ def payload_spec(name: str) -> MergeSpec:
     spec = PAYLOADS.get(name.rpartition(".")[2])
     if spec is None:
         raise InvalidOption(
-            f"The payload class {name} is not supported for writing; expected one of {', '.join(PAYLOADS)}. Set "
-            "hoodie.record.merge.mode instead.",
+            f"Option hoodie.datasource.write.payload.class is {name}, which is not supported for writing; expected one "
+            f"of {', '.join(PAYLOADS)}. Set hoodie.record.merge.mode instead.",
             condition="PAYLOAD_NOT_SUPPORTED",
             payload_class=name,
         )

@@ -217,7 +217,9 @@ def _write_existing(rows: Executor, storage: Storage, wanted: WriteOptions) -> C
     check_writable(state)
     if wanted.operation == DELETE_PARTITION:
         check_settings(wanted.table, state.config, storage.root)
-        patterns = wanted.partitions_to_delete or _paths_of_rows(rows, state, wanted)
+        named = wanted.partitions_to_delete
+        # A list that came out empty names none; it does not ask for those of the rows.
+        patterns = _paths_of_rows(rows, state, wanted) if named is None else named
         return _delete_partitions(storage, patterns, wanted)
     plan = plan_write(rows.schema, state, wanted)
     return _tried(lambda: _attempt(rows, storage, plan), plan.operation, wanted, rows.can_repeat)

@@ -46,6 +46,18 @@ def blocks(table, log: Path):
     return list(scan_log_file(table.storage, str(log.relative_to(table.path))).blocks)
 
 
+def test_an_overwrite_beside_a_planned_compaction_is_told_to_run_the_plan_first(table):
+    table.write(rows((1, "oslo", 1, "a")))
+    table.write(rows((1, "oslo", 2, "b")))
+    table.compact(run=False)
+    with pytest.raises(CommitConflict, match=r"run the plan first \(`drawstring compact") as caught:
+        table.write(rows((2, "oslo", 1, "c")), operation="insert_overwrite")
+    assert caught.value.condition == "PENDING_PLAN"
+    table.compact()
+    table.write(rows((2, "oslo", 1, "c")), operation="insert_overwrite")
+    assert seen(table) == [(2, "oslo", "c")]
+
+
 def test_all_operations(table):
     first = table.write(rows((1, "oslo", 1, "a"), (2, "oslo", 1, "b"), (3, "rome", 1, "c")))
     assert (first.operation, first.inserted, first.files_written, first.tries) == ("upsert", 3, 2, 1)

@@ -56,9 +56,10 @@ def test_delete_partition_without_names_drops_the_partitions_of_the_rows(table):
     result = table.write(given, operation="delete_partition")
     assert (result.operation, result.groups_replaced) == ("delete_partition", 2)
     assert [city for _, city, _ in seen(table)] == ["oslo", "rome"]
-    named = {"hoodie.datasource.write.partitions.to.delete": "rome"}
-    table.write(rows((1, "oslo", 1, "a")), operation="delete_partition", options=named)
-    assert [city for _, city, _ in seen(table)] == ["oslo"]
+    for named, left in (("", ["oslo", "rome"]), ("rome", ["oslo"])):
+        options = {"hoodie.datasource.write.partitions.to.delete": named}
+        table.write(rows((1, "oslo", 1, "a")), operation="delete_partition", options=options)
+        assert [city for _, city, _ in seen(table)] == left
 
 
 def test_partitions_are_dropped_by_rows_without_record_key(tmp_path):

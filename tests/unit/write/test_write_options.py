@@ -32,11 +32,13 @@ def test_defaults_are_those_of_hudi_but_for_the_codec():
         ("hoodie.datasource.write.hive_style_partitioning", "yes"),
         ("hoodie.datasource.write.drop.partition.columns", "true"),
         ("hoodie.populate.meta.fields", "false"),
+        ("hoodie.clean.max.commits", "0"),
     ],
 )
 def test_unknown_value_names_key_value_and_what_is_allowed(key, value):
     with pytest.raises(InvalidOption) as caught:
         WriteOptions.of({key: value})
+    assert key in str(caught.value)
     assert value in str(caught.value)
     assert caught.value.fields["value"] == value
 
