@@ -21,7 +21,7 @@ from drawstring.config.read_options import (
     SNAPSHOT,
     ReadOptions,
 )
-from drawstring.config.stream_options import StreamOptions
+from drawstring.config.stream_options import START_OFFSET, StreamOptions
 from drawstring.config.support import check_readable
 from drawstring.config.table_config import TableConfig
 from drawstring.config.table_options import TableOptions
@@ -303,6 +303,14 @@ class Table:
             state: the sight of the table whose columns batches have; by default the table as it is now.
         """
         self._check_incremental("stream")
+        if self.options.as_of is not None:
+            raise InvalidOption(
+                f"{AS_OF.key} and a stream exclude each other: a stream goes on with what is committed. "
+                f"{START_OFFSET.key} tells where it begins.",
+                condition="CONTRADICTING_OPTIONS",
+                key=AS_OF.key,
+                other=START_OFFSET.key,
+            )
         if self.options.is_change_data:
             self._check_captures_changes()
         chosen = StreamOptions.of(options, session)

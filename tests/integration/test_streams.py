@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from drawstring.errors import InvalidOption
 from tests.golden import harness
 from tests.integration.conftest import USE_V2
 
@@ -265,6 +266,14 @@ def test_files_that_are_gone_end_the_query_or_are_counted(spark, query, table_pa
     found.options["failOnDataLoss"] = "false"
     found.run()
     assert int(found.progress[-1]["sources"][0]["metrics"]["filesLost"]) > 0
+
+
+def test_the_query_type_incremental_needs_no_begin_where_it_is_a_stream(spark, query, table_path, read_path):
+    path = table_path("v9_cow_slashes")
+    options = {"hoodie.datasource.query.type": "incremental"}
+    assert query(path, **options).run().rows == incremental(spark, path)
+    with pytest.raises(InvalidOption, match=r"begin\.instanttime"):
+        spark.read.format("hudi").options(**options).load(path)
 
 
 def test_limits_that_make_no_sense_are_named(query, table_path):

@@ -343,13 +343,6 @@ class ReadOptions:
                 key=CHANGELOG.key,
                 other=other,
             )
-        if self.query_type == INCREMENTAL and self.begin is None and not self.is_change_data:
-            raise InvalidOption(
-                f"An incremental read needs {BEGIN.key}: the instant after which changes are returned "
-                "('000' for all).",
-                condition="BEGIN_INSTANT_MISSING",
-                key=BEGIN.key,
-            )
         if self.query_type == INCREMENTAL and self.as_of is not None:
             raise InvalidOption(
                 f"{AS_OF.key} and an incremental read exclude each other; use {END.key} for the upper bound.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ from drawstring.config.option import Option, boolean, text
 from drawstring.errors import InvalidOption
 
 EARLIEST, LATEST, SNAPSHOT_FIRST = "earliest", "latest", "snapshot"
+PREFIX = "read.stream."
 
 
 def positive(value: str) -> int | None:
@@ -125,6 +126,7 @@ class StreamOptions:
     @classmethod
     def of(cls, *layers: Mapping[str, Any] | None) -> StreamOptions:
         """Resolve the options, the strongest layer first; raises `InvalidOption`."""
+        _check_known(layers)
         limits = StreamLimits(*(option.find(*layers) for option in ALL[1:6]))
         if (limits.min_rows is None) != (limits.max_delay_ms is None):
             given, missing = MIN_ROWS.key, MAX_DELAY.key
@@ -142,4 +144,18 @@ class StreamOptions:
             limits=limits,
             fail_on_data_loss=FAIL_ON_DATA_LOSS.find(*layers),
             keep_schema=KEEP_SCHEMA.find(*layers),
+        )
+
+
+def _check_known(layers: Sequence[Mapping[str, Any] | None]) -> None:
+    """A misspelt limit would be no limit: nobody else has options of this prefix."""
+    names = [name for option in ALL for name in (option.key, *option.aliases) if name.startswith(PREFIX)]
+    known = {name.lower() for name in names}
+    given = (key for layer in layers for key in layer or {})
+    unknown = next((k for k in given if k.lower().startswith(PREFIX) and k.lower() not in known), None)
+    if unknown is not None:
+        raise InvalidOption(
+            f"There is no option {unknown}; expected one of {', '.join(sorted(names))}.",
+            condition="UNKNOWN_OPTION",
+            key=unknown,
         )

@@ -44,7 +44,7 @@ class TableLoaded:
     `timeline` is the pinned timeline as text, to be sent back with every question about the snapshot.
     `partition_columns` are in path order; `use_v2` is the read path after options, session and table were asked,
     `pushdowns` those that the read's options leave on; `grouping` says by what file groups keep rows together,
-    `instant` is the newest that is seen.
+    `instant` is the newest that is seen; `only_streams` says that a batch read is refused when it is planned.
     """
 
     name: str
@@ -58,6 +58,7 @@ class TableLoaded:
     pushdowns: list[str]
     grouping: Grouping | None = None
     instant: str | None = None
+    only_streams: bool = False
 
 
 @dataclass(frozen=True)

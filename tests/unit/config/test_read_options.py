@@ -22,7 +22,6 @@ def test_call_wins_over_session_over_table_over_default():
             ["hoodie.datasource.query.type", "fast", "read_optimized"],
         ),
         ({"hoodie.metadata.enable": "maybe"}, ["hoodie.metadata.enable", "maybe", "true, false"]),
-        ({"hoodie.datasource.query.type": "incremental"}, ["begin.instanttime"]),
     ],
 )
 def test_what_makes_no_sense_is_named(options, words):

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from drawstring.errors import IncompatibleSchema, InvalidInput
+import drawstring
+from drawstring.errors import IncompatibleSchema, InvalidInput, InvalidOption
 from drawstring.planning.streams.offsets import BEFORE_ALL, StreamOffset
 from drawstring.planning.streams.source import TableStream
 from drawstring.storage import MemoryStorage
@@ -58,6 +59,28 @@ def test_a_stream_of_a_table_without_commits_waits_for_the_first(builder):
     found = stream(builder, start="snapshot")
     begin = found.initial_offset()
     assert (begin, found.next_offset(begin)) == (StreamOffset(), StreamOffset())
+
+
+def test_a_misspelt_limit_is_named(builder):
+    builder.commit(T1, {"a": [1]})
+    with pytest.raises(InvalidOption, match=r"read\.stream\.maxFilesPerTrigger") as caught:
+        builder.open().stream({"read.stream.maxFilePerTrigger": 1})
+    assert caught.value.condition == "UNKNOWN_OPTION"
+
+
+def test_a_stream_of_an_older_state_is_refused(builder):
+    builder.commit(T1, {"a": [1]}).commit(T2, {"b": [2]})
+    with pytest.raises(InvalidOption, match=r"as\.of\.instant"):
+        drawstring.open_table(builder.root, options={"as.of.instant": T1}).stream()
+
+
+def test_a_stream_of_an_incremental_query_needs_no_begin(builder):
+    builder.commit(T1, {"a": [1]}).commit(T2, {"b": [2]})
+    table = drawstring.open_table(builder.root, options={"hoodie.datasource.query.type": "incremental"})
+    assert drained(table.stream()) == [[1, 2]]
+    with pytest.raises(InvalidOption) as caught:
+        table.asked()
+    assert caught.value.condition == "BEGIN_INSTANT_MISSING"
 
 
 def test_limits_divide_a_commit_and_a_restart_goes_on_inside_it(builder):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from drawstring.errors import DrawstringError, InvalidInput
+from drawstring.errors import DrawstringError, InvalidInput, InvalidOption
 from drawstring.model.file_group import BaseFile, LogFile
 from drawstring.model.read_task import ReadTask
 from drawstring.planning.aggregates import Declined
@@ -29,7 +29,7 @@ from drawstring.spark.read.requests import value_to_wire
 from drawstring.spark.read.task_codec import context_to_wire, task_to_wire
 from drawstring.spark.types import spark_schema
 from drawstring.storage.settings import store_settings
-from drawstring.table import Table, open_table
+from drawstring.table import EARLIEST, Table, open_table
 from drawstring.timeline.timeline import Timeline
 
 NATIVE, MERGE, ARROW = "native", "merge", "arrow"
@@ -44,13 +44,14 @@ class PinnedTable:
     """One read of a table: what was asked for, and the snapshot or range of commits that answers it.
 
     `store` are the settings of the store (`fs.*`) that the read was given; with `only_workers` Spark's own reader
-    cannot reach it.
+    cannot reach it. `refusal` is what a batch read ends in; a stream may be read.
     """
 
     table: Table
     source: ScanSource
     store: Mapping[str, str] = field(default_factory=dict)
     only_workers: bool = False
+    refusal: InvalidOption | None = None
 
     @classmethod
     def open(
@@ -65,7 +66,8 @@ class PinnedTable:
         table = open_table(path, options=options, session=_without_prefix(session))
         table = replace(table, pinned=timeline)
         store = store_settings({**session, **options})
-        return cls(table, table.asked(), store, only_workers=session.get(_ONLY_WORKERS) == "true")
+        source, refusal = _asked_of(table)
+        return cls(table, source, store, session.get(_ONLY_WORKERS) == "true", refusal)
 
     @classmethod
     def reopen(cls, reference: wire.SnapshotReference) -> PinnedTable:
@@ -110,7 +112,12 @@ class PinnedTable:
             pushdowns=[] if self._is_change_data else sorted(self.table.options.pushdowns),
             grouping=None if self._is_change_data else _grouping_message(self.grouping),
             instant=self._latest,
+            only_streams=self.refusal is not None,
         )
+
+    def _check_batch(self) -> None:
+        if self.refusal is not None:
+            raise self.refusal
 
     @property
     def _is_change_data(self) -> bool:
@@ -119,6 +126,7 @@ class PinnedTable:
 
     def classify(self, predicate: Predicate) -> str:
         """`partition` when the partition paths alone decide it for every row, else `data`."""
+        self._check_batch()
         columns = {column.path[0].lower() for column in columns_of(predicate)}
         exact = {field.name.lower() for field in self.table.config.partitioning if not field.derived}
         told = exact | {name.lower() for name in self._partition_facts.bounded}
@@ -128,10 +136,12 @@ class PinnedTable:
 
     def plan(self, request: ScanRequest) -> ScanPlan:
         """Select the slices that may hold rows that the request asks for."""
+        self._check_batch()
         return ScanPlanner(self.source, request).plan()
 
     def aggregate(self, request: ScanRequest) -> Answer | Declined:
         """The rows of an aggregation, groups first, over the slices for which metadata proves them."""
+        self._check_batch()
         try:
             plan, answer = ScanPlanner(self.source, request).aggregate()
         except (DrawstringError, TypeError) as error:
@@ -147,6 +157,7 @@ class PinnedTable:
 
     def column_statistics(self, request: ScanRequest) -> list[ColumnSummary]:
         """What is known of the request's columns over the whole plan."""
+        self._check_batch()
         planner = ScanPlanner(self.source, request)
         return column_summaries(planner, planner.plan().tasks)
 
@@ -195,6 +206,19 @@ class PinnedTable:
     @cached_property
     def _types(self) -> dict[str, Any]:
         return {field.name: field.type for field in self.source.schema}
+
+
+def _asked_of(table: Table) -> tuple[ScanSource, InvalidOption | None]:
+    """What the options ask for, and why a batch read of it is refused: Spark loads a table for a stream alike.
+
+    Where a stream begins has an option of its own, so an incremental one names no begin.
+    """
+    try:
+        return table.asked(), None
+    except InvalidOption as error:
+        if error.condition != "BEGIN_INSTANT_MISSING":
+            raise
+        return table.incremental(EARLIEST), error
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,7 @@ object HoodieFileIndex {
   val TaskKey = "drawstring_task"
 
   def relation(spark: SparkSession, table: LoadedTable): HadoopFsRelation = {
+    table.checkBatch()
     val index = new HoodieFileIndex(table)
     HadoopFsRelation(index, new StructType(), table.schema, None, new HoodieFileFormat(index), table.options)(spark)
   }

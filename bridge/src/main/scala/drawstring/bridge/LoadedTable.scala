@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.{DataType, StructType}
 
 /** A table pinned to one snapshot, as the planner described it when it was loaded.
   *
-  * `instant` is the newest that is seen, in digits of the timeline, 0 for none.
+  * `instant` is the newest that is seen, in digits of the timeline, 0 for none; `onlyStreams` says that batch reads are refused.
   * `snapshot` names everything that decides about rows; `session` and `timeline` only serve to open it again.
   */
 case class LoadedTable(
@@ -23,7 +23,8 @@ case class LoadedTable(
     pushdowns: Set[String],
     options: Map[String, String],
     grouping: Option[Grouping],
-    instant: Long
+    instant: Long,
+    onlyStreams: Boolean
 )(session: Map[String, String], timeline: String) {
 
   /** The same table, loaded again when options of one read ask for something else, such as another instant. */
@@ -62,6 +63,9 @@ case class LoadedTable(
 
   private def about(): ObjectNode = Wire.obj().set[ObjectNode]("table", reference)
 
+  /** Refuses early what the planner would refuse when a batch read is planned. */
+  def checkBatch(): Unit = if (onlyStreams) plan(ScanRequest())
+
   /** Names this snapshot in questions to the planner. */
   def reference: ObjectNode = {
     val node = Wire.obj().put("snapshot", snapshot).put("path", path).put("timeline", timeline)
@@ -95,7 +99,8 @@ object LoadedTable {
     Wire.strings(node.get("pushdowns")).toSet,
     options,
     Grouping.fromWire(node.get("grouping")),
-    node.path("instant").asLong(0)
+    node.path("instant").asLong(0),
+    node.path("only_streams").asBoolean(false)
   )(session, node.get("timeline").asText)
 
   private def sessionSettings: Map[String, String] =

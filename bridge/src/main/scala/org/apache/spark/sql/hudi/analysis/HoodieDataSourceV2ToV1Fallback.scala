@@ -28,6 +28,9 @@ case class HoodieDataSourceV2ToV1Fallback(spark: SparkSession) extends Rule[Logi
         case relation: DataSourceV2Relation => relation.table match {
             case table: HoodieInternalV2Table if !usesV2(relation, table) => toV1(relation, table, Some(table.entry))
             case table: HoodieFormatPathV2Table if !table.loaded.useV2 => toV1(relation, table, None)
+            case table: HoodieFormatPathV2Table =>
+              table.loaded.checkBatch()
+              relation
             case _ => relation
           }
       }
