@@ -85,3 +85,12 @@ def test_a_column_of_the_table_comes_first(spark, tmp_path):
     assert {(r._file, r._partition) for r in frame.select("_file", "_partition").collect()} == {
         ("mine", "p=a")
     }
+
+
+@pytest.mark.parametrize("use_v2", ["true", "false"], ids=["v2", "v1"])
+def test_a_column_by_the_name_of_sparks_own_positions_keeps_its_values(spark, tmp_path, use_v2):
+    table = rows(0).append_column("_tmp_metadata_row_index", pa.array(range(500, 510), pa.int64()))
+    path = small_tables.make(tmp_path / "t", [small_tables.Group("a", table)])
+    frame = spark.read.format("hudi").option(USE_V2, use_v2).load(path)
+    found = frame.where("_tmp_metadata_row_index > 503").select("id", "_tmp_metadata_row_index").collect()
+    assert sorted(map(tuple, found)) == [(number, 500 + number) for number in range(4, 10)]

@@ -306,6 +306,7 @@ def test_a_sample_is_that_of_spark(spark, view):
             "SELECT count(*) FROM t TABLESAMPLE (30 PERCENT) REPEATABLE (7)",
             "SELECT id FROM t TABLESAMPLE (50 PERCENT) REPEATABLE (3) ORDER BY id DESC LIMIT 5",
             "SELECT max(id), count(*) FROM t TABLESAMPLE (50 PERCENT) REPEATABLE (3)",
+            "SELECT id FROM t TABLESAMPLE (50 PERCENT) REPEATABLE (3) WHERE p = 'a' AND id > 25",
         ):
             view(kind)
             pushed = spark.sql(query)
@@ -316,6 +317,37 @@ def test_a_sample_is_that_of_spark(spark, view):
             plain = spark.sql(query)
             assert "Sample " in plan_of(plain)
             assert sorted(found) == sorted(answers(plain)), (kind, query)
+
+
+def test_a_sample_is_the_same_whatever_else_is_pushed_down(spark, view, settings):
+    spark.range(100).selectExpr("id AS k", "id % 5 AS label").createOrReplaceTempView("dim")
+    sample = "(SELECT p, id FROM t TABLESAMPLE (50 PERCENT) REPEATABLE (7))"
+    joined = f"SELECT id FROM {sample} JOIN dim ON id = k WHERE label = 3 AND k < 30"
+    for bucketing, query in (("false", joined), ("true", f"SELECT id FROM {sample}")):
+        settings("spark.sql.sources.v2.bucketing.enabled", bucketing)
+        found = []
+        for off in ((), ("sample",), ("runtime-filters",), ("sample", "partitioning")):
+            view("some", *off)
+            found.append(sorted(answers(spark.sql(query))))
+        assert found[0]
+        assert found == [found[0]] * len(found), query
+
+
+UNKNOWN = {
+    "(id = 40.5BD) IS NOT TRUE": 100,
+    "NOT ((id = 40.5BD) IS NOT TRUE)": 0,
+    "(id = 40.5BD OR id = 7) IS TRUE": 1,
+}
+
+
+def test_conditions_that_are_unknown_for_all_rows_are_left_to_spark(spark, tables):
+    """Spark itself fails over what it makes of them, unless it is kept from telling the source."""
+    for use_v2 in ("true", "false"):
+        frame = spark.read.format("hudi").option(USE_V2, use_v2).load(tables["some"])
+        for condition, kept in UNKNOWN.items():
+            assert len(frame.where(condition).collect()) == kept, (use_v2, condition)
+        assert answers(frame.selectExpr("max((id = 40.5BD) IS NOT TRUE)")) == [(True,)]
+        assert len(frame.selectExpr("id", "NOT (id = 40.5BD) AS c").orderBy("c").limit(3).collect()) == 3
 
 
 def test_the_ui_shows_what_a_scan_did(spark, view):

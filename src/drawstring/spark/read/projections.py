@@ -28,6 +28,8 @@ from drawstring.view.partitions import is_shown
 
 AS_IS = -1
 """The index of files that need no projection."""
+_POSITIONS = "_tmp_metadata_row_index"
+"""A column of this name Spark's Parquet reader fills with positions, whatever the file has in it."""
 
 _ALWAYS = frozenset(
     {
@@ -65,7 +67,7 @@ class Projections:
     def index(self, task: ReadTask) -> int | None:
         """The index of the projection of a task's base file, or `AS_IS`; None when a worker must read the file."""
         base = _plain_base(task)
-        if base is None or not self._are_constants(task.partition_values):
+        if base is None or not self._are_constants(task.partition_values) or _POSITIONS in self._schema.names:
             return None
         return AS_IS if task.file_schema_known_equal else self._index(base, task.mapping_for(base.path))
 

@@ -13,7 +13,8 @@ import org.apache.spark.sql.types.StructType
 
 /** One scan of one snapshot; planned when somebody first asks, and again when filters come while the query runs.
   *
-  * `limited` is the plan of a limit that the scan applies to the rows itself.
+  * `limited` is the plan of a limit that the scan applies to the rows itself. `sampled` says that a sample is taken,
+  * here or by Spark.
   */
 class HoodieScan(
     val spark: SparkSession,
@@ -22,7 +23,8 @@ class HoodieScan(
     val filters: Vector[PushedFilter],
     asked: ScanRequest,
     val sample: Option[Sample],
-    limited: Option[ScanPlan] = None
+    limited: Option[ScanPlan] = None,
+    sampled: Boolean = false
 ) extends Scan
     with SupportsReportStatistics
     with SupportsReportPartitioning
@@ -41,10 +43,11 @@ class HoodieScan(
 
   /** By what the scan would keep rows together: where the session asks for it, and nothing chooses among splits.
     *
-    * Each group is one task, which costs parallelism where nothing profits: a default of Spark's is not enough.
+    * Each group is one task, which costs parallelism where nothing profits: a default of Spark's is not enough. Which
+    * rows a sample has depends on the tasks, whoever takes it.
     */
   private val wantedGrouping: Option[ScanGrouping] =
-    if (SQLConf.get.contains(SQLConf.V2_BUCKETING_ENABLED.key) && SQLConf.get.v2BucketingEnabled && table.pushes("partitioning") && asked.limit.isEmpty && sample.isEmpty)
+    if (SQLConf.get.contains(SQLConf.V2_BUCKETING_ENABLED.key) && SQLConf.get.v2BucketingEnabled && table.pushes("partitioning") && asked.limit.isEmpty && !sampled)
       table.grouping.flatMap(_.in(schema))
     else None
 
@@ -106,9 +109,9 @@ class HoodieScan(
   /** The rows to which the scan itself limits. */
   def taskLimit: Option[Int] = limited.flatMap(_ => asked.limit)
 
-  /** None of a scan that limits rows, for filters would come before its limit. */
+  /** None of a scan that limits or samples rows, for filters would come before that. */
   override def filterAttributes(): Array[NamedReference] =
-    if (taskLimit.isEmpty && table.pushes("runtime-filters")) RuntimeFilters.columns(ownSchema) else Array.empty
+    if (taskLimit.isEmpty && sample.isEmpty && table.pushes("runtime-filters")) RuntimeFilters.columns(ownSchema) else Array.empty
 
   override def filter(predicates: Array[Predicate]): Unit = synchronized {
     runtimeFilters = (runtimeFilters ++ RuntimeFilters.toWire(predicates)).distinct

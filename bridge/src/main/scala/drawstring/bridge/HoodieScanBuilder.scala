@@ -28,15 +28,19 @@ class HoodieScanBuilder(spark: SparkSession, table: LoadedTable)
   private var limit: Option[Int] = None
   private var limited: Option[ScanPlan] = None
   private var order: Seq[PushedOrder] = Nil
+  private var sampled = false
   private var sample: Option[Sample] = None
   private var answered: Option[(PushedAggregation, Option[Scan])] = None
   private var aggregated: Option[Scan] = None
 
   override def pruneColumns(requiredSchema: StructType): Unit = readSchema = requiredSchema
 
-  /** Returns what Spark must still apply: everything but the filters that partition values answer exactly. */
+  /** Returns what Spark must still apply: everything but the filters that partition values answer exactly.
+    *
+    * Filters come after a sample: files that they left out would change which of the other rows are chosen.
+    */
   override def pushPredicates(predicates: Array[Predicate]): Array[Predicate] = {
-    val own = if (table.pushes("filters")) predicates.filterNot(Predicates.columns(_).exists(hidden)) else Array.empty[Predicate]
+    val own = if (table.pushes("filters") && sample.isEmpty) predicates.filterNot(Predicates.columns(_).exists(hidden)) else Array.empty[Predicate]
     val encoded = own.map(p => p -> Predicates.toWire(p))
     val known = encoded.collect { case (p, Some(wire)) => p -> wire }
     val classes = if (known.isEmpty) Nil else table.pushFilters(known.map(_._2).toSeq)
@@ -57,6 +61,7 @@ class HoodieScanBuilder(spark: SparkSession, table: LoadedTable)
 
   /** Rows are chosen as Spark would choose them; how many of a file are left is not known before it is read. */
   override def pushTableSample(lower: Double, upper: Double, withReplacement: Boolean, seed: Long): Boolean = {
+    sampled = true
     if (table.pushes("sample") && !withReplacement) sample = Some(Sample(lower, upper, seed))
     sample.isDefined
   }
@@ -99,7 +104,7 @@ class HoodieScanBuilder(spark: SparkSession, table: LoadedTable)
   private def request: ScanRequest = ScanRequest(filters = pushed.map(_.wire).toSeq, limit = limit, order = order)
 
   override def build(): Scan =
-    aggregated.getOrElse(new HoodieScan(spark, table, readSchema, pushed.toVector, request, sample, limited))
+    aggregated.getOrElse(new HoodieScan(spark, table, readSchema, pushed.toVector, request, sample, limited, sampled))
 }
 
 /** A filter the planner uses: `partition` filters are answered by it, `data` filters only help to skip. */

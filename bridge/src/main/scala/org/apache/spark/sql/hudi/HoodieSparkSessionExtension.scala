@@ -19,6 +19,7 @@ class HoodieSparkSessionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectTableFunction(HoodieTableChanges.description)
     extensions.injectPostHocResolutionRule(_ => HoodiePathFunctions)
     extensions.injectPlannerStrategy(_ => HoodieMetadataAnswers)
+    extensions.injectPreCBORule(_ => HoodieNullConditions)
     extensions.injectPreCBORule(_ => HoodieStreamPushDown)
   }
 }

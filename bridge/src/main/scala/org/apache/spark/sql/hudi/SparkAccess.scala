@@ -21,7 +21,10 @@ object SparkAccess {
 
   def toV1Filter(predicate: Predicate): Option[Filter] = PredicateUtils.toV1(predicate)
 
-  def toV2Predicate(expression: Expression): Option[Predicate] = DataSourceV2Strategy.translateFilterV2(expression)
+  /** None also where Spark fails over a condition: over NULL within AND, OR and NOT. */
+  def toV2Predicate(expression: Expression): Option[Predicate] =
+    try DataSourceV2Strategy.translateFilterV2(expression)
+    catch { case _: AssertionError => None }
 
   @volatile private var scratch: File = _
 
