@@ -60,6 +60,23 @@ def test_global_index_moves_rows_or_keeps_them(spark, tmp_path, limit, moves):
     assert found(spark, tmp_path / "t") == sorted((key, *rest) for key, rest in expected.items())
 
 
+@pytest.mark.parametrize("kind", ["SIMPLE", "GLOBAL_SIMPLE"])
+def test_updates_do_not_bring_deleted_rows_back_beside_new_ones(spark, tmp_path, limit, kind):
+    """Base files of merge-on-read tables still have the rows that logs deleted, whose keys came back elsewhere."""
+    options = {**options_of(kind, True), "hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+    write(spark, tmp_path / "t", FIRST, **options)
+    write(spark, tmp_path / "t", FIRST[:20], "delete", **options)
+    write(spark, tmp_path / "t", [(*row[:2], 6, "again") for row in FIRST[:10]], "insert", **options)
+    write(spark, tmp_path / "t", [(*row[:2], 7, "updated") for row in FIRST], **options)
+    assert found(spark, tmp_path / "t") == sorted((*row[:2], 7, "updated") for row in FIRST)
+    write(spark, tmp_path / "t", FIRST[:5], "delete", **options)
+    write(spark, tmp_path / "t", [(*row[:2], 8, "back") for row in FIRST[:15]], **options)
+    expected = [
+        (*row[:2], 8 if i < 15 else 7, "back" if i < 15 else "updated") for i, row in enumerate(FIRST)
+    ]
+    assert found(spark, tmp_path / "t") == sorted(expected)
+
+
 @pytest.mark.parametrize("fields", ["id", "id,v"])
 def test_rows_go_to_buckets(spark, tmp_path, limit, fields):
     options = {

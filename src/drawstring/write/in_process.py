@@ -40,6 +40,7 @@ from drawstring.write.key_generator import (
     partition_paths,
     record_keys,
 )
+from drawstring.write.living_places import living_places
 from drawstring.write.log_files import ROW_POSITION
 from drawstring.write.merge_group import DELETED, MergeRules, winning_rows
 from drawstring.write.moved_rows import MOVES, STAYS, StoredVersions
@@ -161,7 +162,8 @@ class ArrowRows:
             return
         encoded = self._prepared.keys.take(pa.array(rows)).dictionary_encode()
         codes = np.asarray(encoded.indices)
-        located = lookup.index.locate(lookup.storage, encoded.dictionary, slices)
+        found_in = lookup.index.locate(lookup.storage, encoded.dictionary, slices)
+        located = living_places(lookup, found_in, encoded.dictionary)
         stored = lookup.moves([part.slice.group for part in located]) if lookup.moves else None
         for part in located:
             held = np.zeros(len(encoded.dictionary), dtype=bool)

@@ -7,7 +7,7 @@ another partition than they name now is decided in `moved_rows`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -50,6 +50,19 @@ class Index(Protocol):
         ...
 
 
+class Living(Protocol):
+    """Tells where keys are alive that were found in several places; travels to executors."""
+
+    @property
+    def began(self) -> Mapping[FileGroupId, str]:
+        """The base instants of the file groups."""
+        ...
+
+    def alive(self, group: FileGroupId, keys: pa.Array) -> np.ndarray:
+        """Tell which of the keys that were found in a group are alive there."""
+        ...
+
+
 @dataclass(frozen=True)
 class LookUp:
     """What a write asks of its index: where to look, and what to do with rows that are found in another partition.
@@ -60,6 +73,8 @@ class LookUp:
     - `combines`: one row of each key is kept, by `ordering`, before a global index is asked.
     - `moves`: reads what is stored in groups, for rows to move to the partition that they name; without it they go
       where their key lies.
+    - `living`: prepares to tell, of keys that are found in several groups, in which of them logs have deleted them;
+      without it rows go to all groups.
     """
 
     storage: Storage
@@ -70,6 +85,7 @@ class LookUp:
     combines: bool = True
     ordering: tuple[str, ...] = ()
     moves: Callable[[Sequence[FileGroupId]], StoredVersions] | None = None
+    living: Callable[[Sequence[FileGroupId]], Living] | None = None
 
 
 class SimpleIndex:

@@ -62,6 +62,10 @@ class StoredVersions:
         fates[found[older | deleted[found]]] = STAYS
         return fates
 
+    def keys(self, group: FileGroupId) -> pa.Array:
+        """Return the keys of the records that stand in a group."""
+        return self._read(group).column(RECORD_KEY).combine_chunks()
+
     def _stands(
         self, stored: pa.Table, incoming: pa.Table, deleted: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:

@@ -121,6 +121,35 @@ def test_a_row_can_come_back_older_than_it_left(table, table_type):
     assert places(table)["1"] == ("rome", "c")
 
 
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert"])
+@pytest.mark.parametrize("kind", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE"])
+def test_an_update_of_a_row_that_was_deleted_and_inserted_again_does_not_bring_the_old_one_back(
+    table, kind, operation
+):
+    """The base file still has the deleted row, beside the file group of the new one."""
+    options = indexed(kind)
+    write(table, [("1", "rome", 5, "")], "delete", options=options)
+    write(table, [("1", "rome", 6, "b")], operation, options=options)
+    write(table, [("1", "rome", 7, "c"), ("2", "rome", 7, "c")], options=options)
+    assert places(table) == {"1": ("rome", "c"), "2": ("rome", "c"), "3": ("oslo", "a")}
+    # Deleted in both groups, it comes back in one.
+    write(table, [("1", "rome", 8, "")], "delete", options=options)
+    write(table, [("1", "rome", 9, "d")], options=options)
+    assert places(table)["1"] == ("rome", "d")
+
+
+@pytest.mark.parametrize("kind", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+def test_a_late_row_that_names_the_partition_that_its_key_left_changes_nothing(table, kind):
+    write(table, [("1", "oslo", 8, "moved")], options=indexed(kind, True))
+    write(table, [("1", "rome", 7, "late")], options=indexed(kind, True))
+    assert places(table)["1"] == ("oslo", "moved")
+    write(table, [("1", "rome", 9, "back")], options=indexed(kind, True))
+    write(table, [("1", "oslo", 7, "late")], options=indexed(kind, True))
+    assert places(table)["1"] == ("rome", "back")
+    write(table, [("1", "oslo", 10, "again"), ("2", "rome", 10, "b")], options=indexed(kind, True))
+    assert places(table) == {"1": ("oslo", "again"), "2": ("rome", "b"), "3": ("oslo", "a")}
+
+
 def group_ids(storage: LocalStorage) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for group in drawstring.open_table(storage.root).snapshot().all_slices():

@@ -25,7 +25,7 @@ from drawstring.spark.write.interpreter import worker_interpreter
 from drawstring.spark.write.lean_tasks import lean
 from drawstring.storage import Storage
 from drawstring.write.executor import Counts
-from drawstring.write.index import Index, LookUp, SimpleIndex
+from drawstring.write.index import Index, Living, LookUp, SimpleIndex
 from drawstring.write.log_files import ROW_POSITION
 from drawstring.write.log_keys import keys_in_log
 from drawstring.write.merge_group import DELETED
@@ -36,6 +36,7 @@ FILE_ID = "_drawstring_file_id"
 _PLACE = [RECORD_KEY, KNOWN_PATH, FILE_ID]
 _PLACE_SCHEMA = ", ".join(f"{name} string" for name in _PLACE)
 _FATE, _LEAVES = "_drawstring_fate", "_drawstring_leaves"
+_ALIVE, _BEGAN = "_drawstring_alive", "_drawstring_began"
 _PLAIN_PATH = re.compile(r"^(file:)?[A-Za-z0-9_./=+,@~-]+$")
 
 
@@ -55,6 +56,52 @@ def find_keys(df: DataFrame, lookup: LookUp, *, positions: bool = False) -> Data
         return found.drop(ROW_POSITION).distinct()
     only = F.when(F.count(F.lit(1)) == 1, F.max(ROW_POSITION)).alias(ROW_POSITION)
     return found.groupBy(*_PLACE).agg(only)
+
+
+def without_dead_places(known: DataFrame, lookup: LookUp) -> DataFrame:
+    """Leave out places of keys where logs have deleted them, of keys that are alive in another one."""
+    if lookup.living is None:
+        return known
+    key = [RECORD_KEY] if lookup.is_global else [RECORD_KEY, KNOWN_PATH]
+    doubtful = known.withColumn("_drawstring_times", F.count(F.lit(1)).over(Window.partitionBy(*key)))
+    doubtful = doubtful.filter("_drawstring_times > 1").select(*_PLACE)
+    groups = doubtful.select(KNOWN_PATH, FILE_ID).distinct().collect()
+    if not groups:
+        return known
+    living = lookup.living([FileGroupId(row[0], row[1]) for row in groups])
+    alive, newest = F.col(_ALIVE), F.desc(_BEGAN)
+    somewhere = F.max(alive).over(Window.partitionBy(*key))
+    age = F.row_number().over(Window.partitionBy(*key).orderBy(newest, FILE_ID))
+    told = _told_alive(doubtful, living).select("*", somewhere.alias("somewhere"), age.alias("age"))
+    dead = told.filter(~alive & (F.col("somewhere") | (F.col("age") > 1)))
+    return known.join(dead.select(*_PLACE), _PLACE, "left_anti")
+
+
+def _told_alive(places: DataFrame, living: Living) -> DataFrame:
+    """Let tasks tell which keys are alive in the groups where they were found, and when the groups began."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for group, mine in _by_group(batches):
+            alive = pa.array(living.alive(group, mine.column(RECORD_KEY).combine_chunks()))
+            began = pa.repeat(living.began[group], mine.num_rows)
+            told = mine.select(_PLACE).append_column(_ALIVE, alive).append_column(_BEGAN, began)
+            yield from told.combine_chunks().to_batches()
+
+    schema = f"{_PLACE_SCHEMA}, {_ALIVE} boolean, {_BEGAN} string"
+    return _in_tasks(places.repartition(KNOWN_PATH, FILE_ID), run, schema)
+
+
+def _by_group(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[FileGroupId, pa.Table]]:
+    """Yield rows by the group where their keys were found."""
+    given = list(batches)
+    if not given:
+        return
+    rows = pa.Table.from_batches(given)
+    places = rows.select([KNOWN_PATH, FILE_ID])
+    for group in places.group_by([KNOWN_PATH, FILE_ID]).aggregate([]).to_pylist():
+        path, file_id = group[KNOWN_PATH], group[FILE_ID]
+        mine = pc.and_(pc.equal(places.column(0), path), pc.equal(places.column(1), file_id))
+        yield FileGroupId(path, file_id), rows.filter(mine)
 
 
 def locate(df: DataFrame, known: DataFrame | None, *, is_global: bool = False) -> DataFrame:
@@ -129,15 +176,8 @@ def _applied(located: DataFrame, ordering: Sequence[str]) -> DataFrame:
 
 def _fates(elsewhere: DataFrame, stored: StoredVersions) -> DataFrame:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        given = list(batches)
-        if not given:
-            return
-        rows = pa.Table.from_batches(given)
-        places = rows.select([KNOWN_PATH, FILE_ID])
-        for group in places.group_by([KNOWN_PATH, FILE_ID]).aggregate([]).to_pylist():
-            path, file_id = group[KNOWN_PATH], group[FILE_ID]
-            mine = rows.filter(pc.and_(pc.equal(places.column(0), path), pc.equal(places.column(1), file_id)))
-            found = stored.fates(FileGroupId(path, file_id), mine, mine.column(DELETED).to_numpy())
+        for group, mine in _by_group(batches):
+            found = stored.fates(group, mine, mine.column(DELETED).to_numpy())
             told = mine.select(_PLACE).append_column(_FATE, pa.array(found, pa.int32()))
             yield from told.combine_chunks().to_batches()
 

@@ -129,9 +129,10 @@ class SparkRows:
             rows = jobs.latest_of_each_key(rows, lookup.ordering, of=[RECORD_KEY])
         known = key_lookup.find_keys(self._prepared, lookup, positions=self._tells_positions)
         self._known = known.persist(StorageLevel.MEMORY_AND_DISK)
+        known = key_lookup.without_dead_places(self._known, lookup)
         if lookup.moves is not None:
-            return key_lookup.with_moves(rows, self._known, lookup)
-        return key_lookup.locate(rows, self._known, is_global=lookup.is_global)
+            return key_lookup.with_moves(rows, known, lookup)
+        return key_lookup.locate(rows, known, is_global=lookup.is_global)
 
     def count_buckets(self, rule: BucketRule) -> Mapping[tuple[str, int], int]:
         """Count rows by path and bucket number; all of them count as new keys."""
