@@ -20,7 +20,7 @@ class Explained(Query):
         writer = frame.writeStream.foreachBatch(self._take)
         query = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
         try:
-            assert query.awaitTermination(120)
+            assert query.awaitTermination(600)
             self.plan = query._jsq.explainInternal(False)
             self.inputs = sum(progress["numInputRows"] for progress in query.recentProgress)
         finally:
@@ -93,7 +93,7 @@ def test_a_query_without_columns_counts_rows(spark, tmp_path, path):
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(600)
     assert found.rows == ["12"]
 
 

@@ -63,7 +63,7 @@ class Pipe:
     @staticmethod
     def ended(query: Any) -> Any:
         try:
-            assert query.awaitTermination(120)
+            assert query.awaitTermination(600)
         finally:
             query.stop()
         return query
@@ -302,7 +302,7 @@ def drive(folder: Path, seconds: float | None) -> bool:
         assert child.stdout.readline() == "begun\n"
         time.sleep(0 if seconds is None else seconds)
         if seconds is None:
-            assert child.wait(300) == 0
+            assert child.wait(900) == 0
             return True
         return child.poll() is not None
     finally:

@@ -53,7 +53,7 @@ class Query:
         running = writer.option("checkpointLocation", str(self.checkpoint))
         query = running.trigger(**(trigger or {"availableNow": True})).start()
         try:
-            assert query.awaitTermination(120)
+            assert query.awaitTermination(600)
         finally:
             query.stop()
             self.progress = [json.loads(p.json) if hasattr(p, "json") else p for p in query.recentProgress]
