@@ -8,8 +8,8 @@ import re
 from drawstring.errors import InvalidInput
 
 _DIGITS = re.compile(r"^\d{1,20}$", re.ASCII)
-_HALF_A_TIME = (*range(4, 14), 15, 16)
-"""Numbers of digits that no instant has: as text they would sort before or after all instants of a time."""
+_DIGITS_OF_TIMES = (14, 17)
+_LONGEST_TIME = 17
 _TO_THE_SECOND = re.compile(r":\d\d:\d\d(?![\d.,:])")
 _FORMS = "yyyyMMddHHmmss[SSS], yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS] or ISO 8601 with a zone"
 
@@ -55,7 +55,7 @@ def moment_of(time: str, *, timezone: str = "LOCAL") -> dt.datetime | None:
 
 def just_before(time: str) -> str:
     """The last instant time before one, to the millisecond: what comes after it is at `time` or later."""
-    if len(time) not in (14, 17) or not time.strip("0"):
+    if len(time) not in _DIGITS_OF_TIMES or not time.strip("0"):
         return time
     earlier = _checked(time, "")
     first = dt.datetime.strptime(earlier[:14], "%Y%m%d%H%M%S") + dt.timedelta(
@@ -65,14 +65,17 @@ def just_before(time: str) -> str:
 
 
 def _checked(digits: str, called: str) -> str:
-    """Digits that can stand on a timeline, or bound it: zeros stand before every instant, nines behind."""
-    if digits.startswith("000") or not digits.strip("0") or not digits.strip("9"):
+    """Digits that can stand on a timeline, or bound it: a zero stands before every instant, nines behind.
+
+    Other digits of another length, such as the version 5 of other table formats, would as text sort before or after all
+    instants of a time, and so give no row or every row.
+    """
+    if digits.startswith("0") or not digits.strip("9") or len(digits) > _LONGEST_TIME:
         return digits
     try:
-        if len(digits) in _HALF_A_TIME:
+        if len(digits) not in _DIGITS_OF_TIMES:
             raise ValueError
-        if len(digits) in (14, 17):
-            dt.datetime.strptime(digits[:14], "%Y%m%d%H%M%S")
+        dt.datetime.strptime(digits[:14], "%Y%m%d%H%M%S")
     except ValueError:
         raise _no_instant(digits, called) from None
     return digits

@@ -53,6 +53,8 @@ def test_a_text_to_the_second_covers_the_second_where_hudi_reads_it_so(given, ex
         "2026-08-22 25:00:00",
         "20261322103000",
         "20260822103099123",
+        "5",
+        "100",
         "20260822",
         "1794776457",
         "2026082210300012",
@@ -64,7 +66,9 @@ def test_what_is_no_time_is_told(given):
         instant_time(given)
 
 
-@pytest.mark.parametrize("given", ["0", "000", "00000000000000", "00000000000002", "20991231235959999"])
+@pytest.mark.parametrize(
+    "given", ["0", "001", "000", "999", "00000000000000", "00000000000002", "20991231235959999"]
+)
 def test_bounds_before_and_after_all_commits_are_instants_too(given):
     assert instant_time(given) == given
 
