@@ -107,6 +107,9 @@ def _act(spark: SparkSession, action: Action) -> Any:
             action["path"]
         )
         return "written"
+    if action["do"] == "sql":
+        spark.sql(action["statement"]).collect()
+        return "done"
     if action["do"] == "reads":
         return _reads(spark, action)
     if action["do"] == "stream":

@@ -41,6 +41,11 @@ def write(path: Path, rows: list[Any], schema: str, options: dict[str, str], **m
     return {"do": "write", "path": str(path), "rows": rows, "schema": schema, "options": options, **more}
 
 
+def sql(name: str, statement: str) -> Action:
+    """An action that runs a statement."""
+    return {"do": "sql", "name": name, "statement": statement}
+
+
 def read(name: str, path: Path, *, where: str | None = None, options: dict[str, str] | None = None) -> Action:
     """An action that collects a table's rows under `name`."""
     return {"do": "read", "name": name, "path": str(path), "where": where, "options": options or {}}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.interop.engine import Action, read, run, write
+from tests.interop.engine import Action, read, run, sql, write
 from tests.time_partition_cases import CASES, Case
 
 pytestmark = pytest.mark.interop
@@ -104,6 +104,39 @@ def test_tables_of_times_go_to_and_fro(tmp_path, first):
             }
             assert seen == expected, (engine, name)
             assert len(found["rows"]) == len(expected)
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_dates_with_slashes_in_paths_are_read_as_hudi_reads_them(tmp_path, kind):
+    path, name = tmp_path / kind, f"slashes_{kind}"
+    settings = "'hoodie.datasource.write.slash.separated.date.partitioning' = 'true', orderingFields = 'id'"
+    create = (
+        f"CREATE TABLE {name} (id INT, v STRING, d STRING) USING hudi PARTITIONED BY (d) LOCATION '{path}' "
+    )
+    rows = "(1, 'a', '2026-01-05'), (2, 'b', '2026-01-06'), (3, 'c', NULL)"
+    written = run(
+        "hudi",
+        [
+            sql("create", create + f"TBLPROPERTIES (primaryKey = 'id', type = '{kind}', {settings})"),
+            sql("insert", f"INSERT INTO {name} VALUES {rows}"),
+            sql("update", f"UPDATE {name} SET v = 'z' WHERE id = 1"),
+        ],
+    )
+    assert set(written.values()) == {"done"}, written
+    assert (path / "2026" / "01" / "05").is_dir()
+    actions = [read("all", path), read("one", path, where="d = '2026-01-05'")]
+    seen = {engine: run(engine, actions) for engine in ("hudi", "drawstring")}
+    hudis, found = (
+        {name: sorted(result["rows"], key=lambda row: row["id"]) for name, result in seen[engine].items()}
+        for engine in ("hudi", "drawstring")
+    )
+    assert [(row["id"], row["v"], row["d"]) for row in hudis["all"]] == [
+        (1, "z", "2026-01-05"),
+        (2, "b", "2026-01-06"),
+        (3, "c", None),
+    ]
+    assert [row["id"] for row in hudis["one"]] == [1]
+    assert found == hudis
 
 
 TYPED = "id int, l bigint, b boolean, d date, t timestamp, s string, c decimal(10,2), f double"

@@ -50,7 +50,7 @@ SLASH_DATES = Option(
     "hoodie.datasource.write.slash.separated.date.partitioning",
     boolean,
     False,
-    "Dates as yyyy/MM/dd in paths.",
+    "A path yyyy/MM/dd stands for the date yyyy-MM-dd of the only partition column. Such tables are read, not written.",
 )
 TIMELINE_PATH = Option("hoodie.timeline.path", text, "timeline", "Timeline folder below .hoodie (layout 2).")
 HISTORY_PATH = Option("hoodie.timeline.history.path", text, "history", "History folder below the timeline's.")

@@ -27,6 +27,8 @@ def partition_texts(config: TableConfig, path: str) -> dict[str, str] | None:
     if not fields:
         return {}
     parts = _hive_parts(fields, path) if config.hive_style else _plain_parts(fields, path)
+    if parts is not None and config.slash_separated_dates and _is_date_of_slashes(config):
+        parts = [parts[0].replace("/", "-")]
     if parts is None:
         return None
     decode = unescape if config.url_encode else str
@@ -143,6 +145,11 @@ def _hive_parts(fields: Sequence[PartitionField], path: str) -> list[str] | None
         else:
             return None
     return parts if len(parts) == len(fields) else None
+
+
+def _is_date_of_slashes(config: TableConfig) -> bool:
+    """Whether paths are dates as yyyy/MM/dd: Hudi makes and reads them so for one column, without its name."""
+    return len(config.partitioning) == 1 and not config.hive_style and not config.partitioning[0].derived
 
 
 def _plain_parts(fields: Sequence[PartitionField], path: str) -> list[str] | None:

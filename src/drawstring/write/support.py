@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from drawstring.config.table_config import SLASH_DATES
 from drawstring.config.table_options import KEY_GENERATORS
 from drawstring.errors import UnsupportedTable
 from drawstring.model.file_group import FileSlice
@@ -37,6 +38,10 @@ def _no_meta_fields(state: TableState) -> str | None:
 
 def _dropped_columns(state: TableState) -> str | None:
     return ",".join(state.config.partition_fields) if state.config.drop_partition_columns else None
+
+
+def _slash_separated_dates(state: TableState) -> str | None:
+    return SLASH_DATES.key + "=true" if state.config.slash_separated_dates else None
 
 
 def _key_generator(state: TableState) -> str | None:
@@ -71,13 +76,20 @@ REFUSALS = (
         "its files do not hold the partition columns ({found}). Write it with Apache Hudi",
     ),
     WriteRefusal(
+        "WRITE_SLASH_SEPARATED_DATES",
+        _slash_separated_dates,
+        "its paths are dates as yyyy/MM/dd ({found}), which drawstring does not make. Write it with Apache Hudi",
+    ),
+    WriteRefusal(
         "WRITE_KEY_GENERATOR",
         _key_generator,
         "its keys are made by {found}; drawstring makes them by " + ", ".join(KEY_GENERATORS) + ". Write it "
         "with Apache Hudi",
     ),
     WriteRefusal(
-        "WRITE_BASE_FILE_FORMAT", _base_format, "its base files are {found}; drawstring writes PARQUET"
+        "WRITE_BASE_FILE_FORMAT",
+        _base_format,
+        "its base files are {found}; drawstring writes PARQUET. Write it with Apache Hudi",
     ),
     WriteRefusal(
         "WRITE_MERGER",

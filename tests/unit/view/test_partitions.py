@@ -11,6 +11,7 @@ from drawstring.model.key_names import NULL_PARTITION
 from drawstring.view.partitions import dropped_values, partition_values, shown_values
 
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+SLASHES = {"hoodie.datasource.write.slash.separated.date.partitioning": "true"}
 ENCODED = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
 
 
@@ -42,6 +43,11 @@ S, N = pa.string(), pa.int32()
         ("p,y", "p=a/y=1/y=2", (S, N), HIVE, {}),
         ("p,y", "a/1", (S, N), {}, {"p": "a", "y": 1}),
         ("p,y", "a/b/1", (S, N), {}, {}),
+        ("p", "2026/01/05", (S,), SLASHES, {"p": "2026-01-05"}),
+        ("p", "2026/01/05", (pa.date32(),), SLASHES, {"p": dt.date(2026, 1, 5)}),
+        ("p", NULL_PARTITION, (S,), SLASHES, {"p": None}),
+        ("p", "p=2026/01/05", (S,), {**HIVE, **SLASHES}, {"p": "2026/01/05"}),
+        ("p,y", "2026/1", (S, N), SLASHES, {"p": "2026", "y": 1}),
         ("p", "p=a%2Fb%25", (S,), {**HIVE, **ENCODED}, {"p": "a/b%"}),
         ("p", "a%2Fb", (S,), {}, {"p": "a%2Fb"}),
         ("p", NULL_PARTITION, (N,), {}, {"p": None}),

@@ -199,6 +199,10 @@ def test_lock_of_a_dead_process_is_taken_over_but_a_foreign_one_is_not(table):
     [
         ({"hoodie.table.version": "6"}, "WRITE_TABLE_VERSION"),
         ({"hoodie.populate.meta.fields": "false"}, "WRITE_WITHOUT_META_FIELDS"),
+        (
+            {"hoodie.datasource.write.slash.separated.date.partitioning": "true"},
+            "WRITE_SLASH_SEPARATED_DATES",
+        ),
         ({"hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA"}, "WRITE_KEY_GENERATOR"),
         ({"hoodie.record.merge.mode": "CUSTOM"}, "WRITE_MERGER"),
     ],
