@@ -172,8 +172,14 @@ def test_a_python_error_keeps_its_class_and_fields(spark, tmp_path, v2):
 
 
 def test_a_read_without_path_is_refused(spark):
-    with pytest.raises(InvalidOption, match="PATH_REQUIRED"):
+    with pytest.raises(InvalidOption, match="PATH_MISSING"):
         spark.read.format("hudi").load()
+
+
+@pytest.mark.parametrize("v2", ["true", "false"])
+def test_a_read_of_several_paths_says_what_to_do(spark, tmp_path, v2):
+    with pytest.raises(InvalidOption, match=r"SEVERAL_PATHS.*unionByName"):
+        spark.read.format("hudi").option(USE_V2, v2).load([str(tmp_path / "a"), str(tmp_path / "b")])
 
 
 def test_an_unknown_option_value_is_refused(load):

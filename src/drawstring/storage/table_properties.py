@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import os
 import time
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import PurePath
 
 from drawstring.config.properties import format_properties, has_other_digest, parse_properties
 from drawstring.config.table_config import TableConfig, verify_checksum
 from drawstring.errors import CorruptTable, InvalidOption, TableNotFound
 from drawstring.storage.base import Storage
+from drawstring.storage.local import LocalStorage
 
 PROPERTIES = ".hoodie/hoodie.properties"
 BACKUP = ".hoodie/hoodie.properties.backup"
@@ -38,9 +41,20 @@ def read_table_config(storage: Storage) -> TableConfig:
     _refuse_empty(storage)
     raise TableNotFound(
         f"No Hudi table at {storage.root}: there is no {PROPERTIES}. Check the path; it must be the table's "
-        "base path, not one of its partitions.",
+        f"base path, not one of its partitions.{_what_to_load(storage)}",
         path=storage.root,
     )
+
+
+def _what_to_load(storage: Storage) -> str:
+    """Where the table is, if the path tells: a folder above holds it, or wildcards stand for its folders."""
+    if isinstance(storage, LocalStorage):
+        for folder in PurePath(storage.local_path("")).parents:
+            if os.path.isfile(folder / PROPERTIES):
+                return f" There is a table at {folder}: load that, and filter by its partition columns."
+    if any(sign in storage.root for sign in "*?{["):
+        return " A path has no wildcards: load the base path, and filter by partition columns."
+    return ""
 
 
 def update_table_properties(storage: Storage, properties: Mapping[str, str]) -> None:

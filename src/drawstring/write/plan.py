@@ -257,7 +257,7 @@ def require_columns(rows: pa.Schema, names: tuple[str, ...], role: str) -> None:
     for name in names:
         if field_type(rows, name) is None:
             raise InvalidInput(
-                f"The {role} column {name!r} is not among the columns: {', '.join(rows.names)}. "
+                f"The {role} column {name!r} is not among the columns: {', '.join(rows.names) or 'none'}. "
                 "Correct the option, or add the column. Nothing was written.",
                 condition="COLUMN_NOT_FOUND",
                 column=name,

@@ -4,7 +4,7 @@ import pytest
 
 from drawstring.config.properties import format_properties, table_checksum
 from drawstring.errors import CorruptTable, TableNotFound
-from drawstring.storage import MemoryStorage
+from drawstring.storage import MemoryStorage, open_storage
 from drawstring.storage.table_properties import BACKUP, PROPERTIES, read_table_config
 
 
@@ -49,3 +49,20 @@ def test_an_empty_file_without_backup_is_broken_and_not_missing(storage):
     with pytest.raises(CorruptTable, match="is empty") as caught:
         read_table_config(storage)
     assert caught.value.condition == "EMPTY_PROPERTIES"
+
+
+@pytest.mark.parametrize("inside", ["city=bern", "2026/11/19", "*", "*/*"])
+def test_a_path_inside_a_table_is_told_where_the_table_is(tmp_path, inside):
+    open_storage(str(tmp_path)).write(PROPERTIES, content("t"))
+    with pytest.raises(TableNotFound, match=f"There is a table at {tmp_path}: load that"):
+        read_table_config(open_storage(str(tmp_path / inside)))
+
+
+def test_a_path_with_wildcards_is_told_to_have_none():
+    with pytest.raises(TableNotFound, match="A path has no wildcards"):
+        read_table_config(MemoryStorage("memory://nothing/*"))
+
+
+def test_a_path_without_a_table_gets_no_guess(tmp_path):
+    with pytest.raises(TableNotFound, match=r"not one of its partitions\.$"):
+        read_table_config(open_storage(str(tmp_path)))

@@ -42,9 +42,24 @@ object BridgeErrors {
 
   def missingPath(): DrawstringBridgeException = make(
     "InvalidOption",
-    "PATH_REQUIRED",
+    "PATH_MISSING",
     "No path given. Pass the table's folder: spark.read.format(\"hudi\").load(path), or the option 'path'.",
     "key" -> "path"
+  )
+
+  def severalPaths(paths: String): DrawstringBridgeException = make(
+    "InvalidOption",
+    "SEVERAL_PATHS",
+    s"Several paths are given: $paths. A read takes the base path of one table: load each table by itself and join " +
+      "them with DataFrame.unionByName, or load one table and filter it by its partition columns.",
+    "key" -> "paths",
+    "value" -> paths
+  )
+
+  def addedPartition(): DrawstringBridgeException = make(
+    "UnsupportedTable",
+    "ADD_PARTITION_UNSUPPORTED",
+    "ALTER TABLE ... ADD PARTITION on a Hudi table is not supported: a partition appears with its first row. Insert one."
   )
 
   def invalidOption(key: String, value: String, allowed: String*): DrawstringBridgeException = {

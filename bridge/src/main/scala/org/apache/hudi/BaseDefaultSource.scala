@@ -67,7 +67,9 @@ class BaseDefaultSource
       parameters: Map[String, String]): Source = throw BridgeErrors.noV1Stream()
 
   private def load(options: Map[String, String]): LoadedTable = {
-    val path = new CaseInsensitiveStringMap(options.asJava).get("path")
+    val given = new CaseInsensitiveStringMap(options.asJava)
+    val path = given.get("path")
+    if (path == null && given.containsKey("paths")) throw BridgeErrors.severalPaths(given.get("paths"))
     if (path == null || path.trim.isEmpty) throw BridgeErrors.missingPath()
     LoadedTable.load(path, options)
   }

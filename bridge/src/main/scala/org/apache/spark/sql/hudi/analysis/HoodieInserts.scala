@@ -36,9 +36,20 @@ case class HoodieInserts(spark: SparkSession) extends Rule[LogicalPlan] {
   private def refuse(statement: String): Nothing = throw BridgeErrors.make(
     "UnsupportedTable",
     "ROW_LEVEL_WRITE_UNSUPPORTED",
-    s"$statement on a Hudi table is not supported. Upsert changed rows (hoodie.datasource.write.operation=upsert), " +
-      "overwrite whole partitions, or use Apache Hudi for this statement.",
+    s"$statement on a Hudi table is not supported. ${instead(statement)}, or use Apache Hudi for this " +
+      "statement.",
     "statement" -> statement)
+
+  /** What does the same by a DataFrame. */
+  private def instead(statement: String): String = statement match {
+    case "DELETE" =>
+      "Write the rows to delete by a DataFrame (hoodie.datasource.write.operation=delete), drop whole partitions " +
+        "(ALTER TABLE ... DROP PARTITION), empty the table (TRUNCATE TABLE)"
+    case "UPDATE" => "Write the changed rows by a DataFrame (hoodie.datasource.write.operation=upsert)"
+    case _ =>
+      "Join by a DataFrame, and write the rows to insert or change (hoodie.datasource.write.operation=upsert) and " +
+        "those to delete (operation=delete)"
+  }
 
   /** Columns that a column list leaves out become null; older Spark does that for V1 tables only. */
   private def fillColumns(insert: InsertIntoStatement): InsertIntoStatement = {

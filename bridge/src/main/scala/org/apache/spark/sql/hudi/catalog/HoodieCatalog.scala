@@ -153,7 +153,7 @@ class HoodieCatalog extends DelegatingCatalogExtension with TableCatalog with St
     "UnsupportedTable",
     "ALTER_TABLE_UNSUPPORTED",
     s"ALTER TABLE ${entry.identifier.unquotedString}: ${change.getClass.getSimpleName} is not supported; table " +
-      "properties can be changed. A new column comes with the first write that carries it.",
+      s"properties can be changed. ${HoodieCatalog.instead(change)}",
     "table" -> entry.identifier.unquotedString,
     "change" -> change.getClass.getSimpleName)
 }
@@ -163,6 +163,13 @@ object HoodieCatalog {
 
   private def touchesPropertiesOnly(change: TableChange): Boolean =
     change.isInstanceOf[TableChange.SetProperty] || change.isInstanceOf[TableChange.RemoveProperty]
+
+  private def instead(change: TableChange): String = change match {
+    case _: TableChange.AddColumn => "A new column comes with the first write that carries it."
+    case _: TableChange.UpdateColumnType =>
+      "A column gets a wider type (INT to BIGINT or DOUBLE, for example) with the first write that carries it."
+    case _ => "Use Apache Hudi for this statement, or write the rows to another table with the columns as they should be."
+  }
 }
 
 /** A table of the delegate that is Hudi's. */

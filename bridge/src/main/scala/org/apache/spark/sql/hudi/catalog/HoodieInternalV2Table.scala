@@ -2,7 +2,7 @@ package org.apache.spark.sql.hudi.catalog
 
 import java.util
 
-import drawstring.bridge.{Bridge, HoodieReadableTable, LoadedTable, Wire}
+import drawstring.bridge.{Bridge, BridgeErrors, HoodieReadableTable, LoadedTable, Wire}
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
@@ -85,7 +85,7 @@ private[sql] trait HoodiePartitions extends SupportsPartitionManagement {
   override def truncatePartition(ident: InternalRow): Boolean = dropPartition(ident)
 
   override def createPartition(ident: InternalRow, properties: util.Map[String, String]): Unit =
-    throw new UnsupportedOperationException("A partition of a Hudi table appears with its first row; insert one.")
+    throw BridgeErrors.addedPartition()
 
   override def replacePartitionMetadata(ident: InternalRow, properties: util.Map[String, String]): Unit =
     throw new UnsupportedOperationException("Partitions of Hudi tables carry no properties.")
