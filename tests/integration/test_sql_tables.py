@@ -45,6 +45,13 @@ def test_options_clause_is_as_good_as_table_properties(spark, name):
     assert (config.record_key_fields, config.ordering_fields) == (("id",), ("ts",))
 
 
+def test_a_misspelt_table_property_is_warned_about(spark, name, caplog):
+    create(spark, name, properties="primaryKeys = 'id', orderingFields = 'ts', team = 'blue'")
+    assert [record.getMessage() for record in caplog.records if "no effect" in record.getMessage()] == [
+        "The table property primaryKeys has no effect. Did you mean primaryKey?"
+    ]
+
+
 def test_create_if_not_exists_and_create_again(spark, name):
     create(spark, name)
     spark.sql(f"CREATE TABLE IF NOT EXISTS {name} (other INT) USING hudi")
@@ -138,8 +145,16 @@ def test_alter_table_changes_properties_and_refuses_columns(spark, name):
     create(spark, name)
     spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('note' = 'kept')")
     assert ("note", "kept") in [tuple(row) for row in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()]
-    with pytest.raises(UnsupportedTable, match="AddColumn is not supported"):
+    with pytest.raises(UnsupportedTable, match=r"AddColumn is not supported.*first write that carries it"):
         spark.sql(f"ALTER TABLE {name} ADD COLUMNS (extra INT)")
+    with pytest.raises(UnsupportedTable, match=r"DeleteColumn is not supported.*Apache Hudi"):
+        spark.sql(f"ALTER TABLE {name} DROP COLUMN ts")
+
+
+def test_a_partition_is_not_added_without_rows(spark, name):
+    spark.sql(f"CREATE TABLE {name} (id INT, day STRING) USING hudi PARTITIONED BY (day)")
+    with pytest.raises(UnsupportedTable, match=r"ADD_PARTITION_UNSUPPORTED.*first row"):
+        spark.sql(f"ALTER TABLE {name} ADD PARTITION (day = 'mon')")
 
 
 @pytest.mark.parametrize("source", ["hudi", "parquet"])

@@ -1,4 +1,4 @@
-"""Warnings about options that nobody knows: a typing error must not pass for a setting."""
+"""Warnings about unknown options: a typing error must not pass for a setting."""
 
 from __future__ import annotations
 
@@ -49,18 +49,43 @@ _OF_OTHERS = (
     "transient_",
     "drawstring.",
 )
+_WRITES = "hoodie.datasource.write."
 _LIKENESS = 0.75
 
 
 def warn_of_unknown(names: Iterable[str], known: Iterable[str]) -> None:
-    """Log each name that nobody knows, once per process, with the known one that is most like it."""
+    """Log each unknown name, once per process, with the known one that is most like it."""
     fresh = [name for name in names if name not in _warned and not _is_of_others(name)]
     known = tuple(known) if fresh else ()
     for name in fresh:
         _warned.add(name)
-        nearest = difflib.get_close_matches(name, known, n=1, cutoff=_LIKENESS)
-        hint = f"Did you mean {nearest[0]}?" if nearest else "See docs/options.md for those that are known."
-        logger.warning("Nobody knows the option %s; it has no effect. %s", name, hint)
+        nearest = most_like(name, known)
+        hint = f"Did you mean {nearest}?" if nearest else "See docs/options.md for those that are known."
+        logger.warning("Unknown option %s: it has no effect. %s", name, hint)
+
+
+def warn_of_misspelt(properties: Iterable[str], known: Iterable[str]) -> None:
+    """Log each table property that is nearly a known one: any other may be meant for another reader."""
+    spellings = {name.lower(): name for name in known}
+    for name in properties:
+        if name.lower() in spellings or _is_of_others(name.lower()):
+            continue
+        nearest = most_like(name.lower(), spellings)
+        if nearest is not None:
+            hint = spellings[nearest]
+            logger.warning("The table property %s has no effect. Did you mean %s?", name, hint)
+
+
+def most_like(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like the given one: it ends in it, or differs by a few letters."""
+    known = tuple(known)
+    whole = [key for key in known if key.endswith("." + name)]
+    near = difflib.get_close_matches(name, known, n=1, cutoff=_LIKENESS)
+    return (
+        min(whole, key=lambda key: (not key.startswith(_WRITES), len(key)))
+        if whole
+        else next(iter(near), None)
+    )
 
 
 def _is_of_others(name: str) -> bool:

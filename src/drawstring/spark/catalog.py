@@ -10,6 +10,7 @@ import pyarrow as pa
 from drawstring.config.option import names
 from drawstring.config.read_options import SNAPSHOT
 from drawstring.config.table_config import TableConfig
+from drawstring.config.unknown_keys import warn_of_misspelt
 from drawstring.config.write_options import WriteOptions
 from drawstring.errors import IncompatibleSchema, InvalidInput, InvalidOption, TableNotFound
 from drawstring.model.key_names import NULL_PARTITION
@@ -76,6 +77,7 @@ def create_table(message: CreateTable) -> TableCreated:
         _check_schema(existing, schema)
         return TableCreated(created=False)
     _require_columns(message, schema)
+    warn_of_misspelt(message.properties, sql_options.SQL_NAMES)
     sql_options.check_columns(options, schema)
     settings = WriteOptions.of(options, session=message.session)
     storage = open_storage(message.path)

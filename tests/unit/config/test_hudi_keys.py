@@ -178,7 +178,7 @@ def test_options_for_the_commit_are_recorded_in_it_and_not_warned_about(tmp_path
         for metadata in commits(tmp_path / "t")
     )
     assert (first, second) == ({"_offset": "7"}, {"job.run": "b"})
-    assert [record.getMessage().split()[4] for record in caplog.records] == ["_c;"]
+    assert [record.getMessage().split()[2] for record in caplog.records] == ["_c:"]
     with pytest.raises(InvalidOption, match=r"commitmeta\.key\.prefix"):
         WriteOptions.of({"hoodie.datasource.write.commitmeta.key.prefix": " "})
 
@@ -186,6 +186,21 @@ def test_options_for_the_commit_are_recorded_in_it_and_not_warned_about(tmp_path
 def commits(path):
     state = drawstring.open_table(path).state()
     return [metadata for _, metadata in reversed(list(state.writes_descending(None)))]
+
+
+def test_the_end_of_a_key_finds_the_key(caplog):
+    WriteOptions.of({"operation": "insert", "recordkey.field": "id"})
+    assert "operation: it has no effect. Did you mean hoodie.datasource.write.operation?" in caplog.text
+    assert "Did you mean hoodie.datasource.write.recordkey.field?" in caplog.text
+
+
+def test_a_table_property_that_is_nearly_a_known_one_is_warned_about(caplog):
+    given = ("primaryKeys", "orderingField", "PRIMARYKEY", "owner", "option.primaryKeys", "team")
+    unknown_keys.warn_of_misspelt(given, ("primaryKey", "orderingFields", "type"))
+    assert [record.getMessage() for record in caplog.records] == [
+        "The table property primaryKeys has no effect. Did you mean primaryKey?",
+        "The table property orderingField has no effect. Did you mean orderingFields?",
+    ]
 
 
 def test_a_key_like_no_other_is_warned_about_without_a_guess(caplog):

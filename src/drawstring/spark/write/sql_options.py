@@ -23,15 +23,17 @@ HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 REPLACED_PARTITIONS = "hoodie.static.overwrite.partition.paths"
 PARTITION_BY = "__partition_columns"
 
-_SQL_KEYS = {
-    "primarykey": RECORD_KEY,
+SQL_NAMES = {
+    "primaryKey": RECORD_KEY,
     "type": TABLE_TYPE,
-    "precombinefield": ORDERING,
-    "orderingfields": ORDERING,
-    "payloadclass": "hoodie.datasource.write.payload.class",
-    "recordmergemode": "hoodie.write.record.merge.mode",
-    "recordmergestrategyid": "hoodie.write.record.merge.strategy.id",
+    "preCombineField": ORDERING,
+    "orderingFields": ORDERING,
+    "payloadClass": "hoodie.datasource.write.payload.class",
+    "recordMergeMode": "hoodie.write.record.merge.mode",
+    "recordMergeStrategyId": "hoodie.write.record.merge.strategy.id",
 }
+"""Short names of table properties, taken in any letter case."""
+_SQL_KEYS = {name.lower(): key for name, key in SQL_NAMES.items()}
 _SAME = {
     "hoodie.table.recordkey.fields": RECORD_KEY,
     "hoodie.table.partition.fields": PARTITION_PATH,
