@@ -13,38 +13,18 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from drawstring.config.index_options import BUCKET
-from drawstring.config.write_options import (
-    DELETE,
-    DELETE_PARTITION,
-    INSERT,
-    INSERT_OVERWRITE_TABLE,
-    UPSERT,
-    WriteOptions,
-)
+from drawstring.config.write_options import DELETE, DELETE_PARTITION, INSERT, UPSERT, WriteOptions
 from drawstring.errors import CommitConflict, CorruptTable, DrawstringError, InvalidInput, InvalidOption
-from drawstring.model.commit_metadata import CommitMetadata, WriteStat
-from drawstring.model.file_group import FileGroupId, FileSlice
+from drawstring.model.commit_metadata import CommitMetadata
+from drawstring.model.file_group import FileGroupId
 from drawstring.model.instant import Action
-from drawstring.planning.snapshot import TaskFacts
-from drawstring.planning.table_schemas import TableSchemas
 from drawstring.planning.table_state import TableState
-from drawstring.schema.meta_columns import prepend_meta_columns
 from drawstring.storage.base import Storage
 from drawstring.storage.table_properties import PROPERTIES
-from drawstring.write.assignment import Assignment, Layout, Way, assign, assign_buckets
-from drawstring.write.base_files import WriteContext
-from drawstring.write.bucket_index import bucket_places, bucket_rule, check_buckets
-from drawstring.write.change_files import capture_mode
-from drawstring.write.choose_index import look_up
 from drawstring.write.cleaned_since import conflict_of_missing_file
 from drawstring.write.compaction import compact_slices
 from drawstring.write.create import create_table
-from drawstring.write.executor import Counts, Executor
-from drawstring.write.index import LookUp
-from drawstring.write.key_generator import check_partition_path
-from drawstring.write.merge_group import MergeRules
-from drawstring.write.partition_names import warn_of_similar_paths
+from drawstring.write.executor import Executor
 from drawstring.write.plan import (
     OVERWRITES,
     WritePlan,
@@ -55,16 +35,17 @@ from drawstring.write.plan import (
 )
 from drawstring.write.progress import showing
 from drawstring.write.replace_table import drop_if_unused, replace_table
+from drawstring.write.row_write import RowWrite, groups_in
 from drawstring.write.schema_rule import schema_rule
 from drawstring.write.services.after_write import services_after_write
 from drawstring.write.services.compacting import RunTasks
 from drawstring.write.services.results import ServiceOutcome
 from drawstring.write.sink_batches import is_written, recorded_with
 from drawstring.write.steps import Steps, step, track
-from drawstring.write.support import check_writable, refuse_buckets, refuse_skeletons, require_atomic_create
-from drawstring.write.table_facts import average_record_size, load_state, table_schema, visible_slices
+from drawstring.write.support import check_writable, require_atomic_create
+from drawstring.write.table_facts import load_state, table_schema
 from drawstring.write.transaction import Committed, Transaction
-from drawstring.write.write_set import WriteSet, appended_groups, existing_groups, groups_of
+from drawstring.write.write_set import WriteSet
 
 logger = logging.getLogger(__name__)
 APPEND, OVERWRITE, IGNORE, ERROR_IF_EXISTS = "append", "overwrite", "ignore", "errorifexists"
@@ -281,7 +262,7 @@ def _attempt(rows: Executor, storage: Storage, plan: WritePlan) -> CommitResult:
         # The rows had every column when they were checked: what they lack now, others added since.
         lenient = replace(plan.options, null_for_missing=True)
         plan = plan_write(rows.schema, transaction.state, lenient)
-        metadata, write_set = _Write(rows, plan, transaction).run()
+        metadata, write_set = RowWrite(rows, plan, transaction).run()
     except BaseException as error:
         conflict = _conflict_behind(error, transaction)
         transaction.abort()
@@ -328,170 +309,6 @@ def _finish(
     )
 
 
-def _partial_insert(counts: Counts) -> InvalidInput:
-    count = sum(counts.inserts.values())
-    return InvalidInput(
-        f"A partial update has {count} rows whose keys are not in the table, so that nothing tells their other "
-        "columns. Take them out, or upsert them whole. Nothing was written.",
-        condition="PARTIAL_UPDATE_OF_NEW_KEYS",
-        rows=count,
-    )
-
-
-class _Write:
-    """The rows of one transaction on their way to files."""
-
-    def __init__(self, rows: Executor, plan: WritePlan, transaction: Transaction) -> None:
-        self._rows, self._plan, self._state = rows, plan, transaction.state
-        self._searched: frozenset[str] = frozenset()
-        self._context = WriteContext(
-            storage=transaction.state.storage,
-            requested_time=transaction.requested_time,
-            schema=prepend_meta_columns(plan.table_schema),
-            files=plan.options.files,
-            key_fields=plan.rule.key_fields,
-            avro_schema=plan.log_schema,
-            assigned_columns=plan.assigned_columns,
-            change_capture=capture_mode(transaction.state.config),
-        )
-
-    def run(self) -> tuple[CommitMetadata, WriteSet]:
-        """Write the files; return what the commit will say, and what the write touched."""
-        operation = self._plan.operation
-        with step("making keys"):
-            self._rows.prepare(self._plan, self._context.requested_time)
-        stats = self._write_by_group() if self._plan.goes_by_group else self._append()
-        self._warn_of_similar_paths(stats)
-        metadata = CommitMetadata(
-            operation=operation.upper(),
-            stats=tuple(stats),
-            replaced=self._replaced(stats) if operation in OVERWRITES else {},
-            extra={**recorded_with(self._plan.options), "schema": self._plan.avro_schema},
-        )
-        return metadata, self._write_set(metadata)
-
-    def _write_set(self, metadata: CommitMetadata) -> WriteSet:
-        overwrites = self._plan.operation in OVERWRITES
-        partitions = (
-            set(metadata.replaced) | {s.partition_path for s in metadata.stats} if overwrites else set()
-        )
-        index = self._plan.options.index
-        return WriteSet(
-            groups=existing_groups(metadata),
-            partitions=frozenset(partitions),
-            buckets=bucket_places(groups_of(metadata)) if index.kind == BUCKET else frozenset(),
-            # A key has one bucket, in which readers merge what several writers say of it.
-            checks_new_keys=self._plan.operation == UPSERT and not self._plan.is_non_blocking,
-            keys_are_global=index.is_global,
-            schema_at_start=self._plan.schema_at_start,
-            schema_written=self._plan.avro_schema,
-            appended=appended_groups(metadata),
-            sink_batch=self._plan.options.sink_batch,
-            non_blocking=self._plan.is_non_blocking,
-            searched=self._searched,
-        )
-
-    def _append(self) -> list[WriteStat]:
-        with step("writing files"):
-            return self._rows.append(self._context)
-
-    def _write_by_group(self) -> list[WriteStat]:
-        by_key = self._plan.operation in (UPSERT, DELETE)
-        rules = self._merge_rules(by_key=by_key)
-        with step("counting rows"):
-            paths = self._rows.count_rows()
-        overwrites = self._plan.operation in OVERWRITES
-        slices = visible_slices(self._state, () if overwrites else map(check_partition_path, paths))
-        refuse_skeletons(slices)
-        if by_key:
-            everywhere = self._plan.options.index.is_global
-            self._searched = frozenset(self._state.view(None).partitions() if everywhere else paths)
-        if self._plan.options.index.kind == BUCKET:
-            return self._write_buckets(slices, rules)
-        refuse_buckets(slices, self._state.storage.root)
-        with step("finding keys"):
-            lookup = (
-                look_up(self._state, self._plan, slices) if by_key else LookUp(self._state.storage, slices)
-            )
-            counts = self._rows.locate(lookup)
-        if self._plan.operation == DELETE:
-            counts = Counts(counts.updates, {})
-        if self._plan.assigned_columns and counts.inserts:
-            raise _partial_insert(counts)
-        return self._write_counted(counts, lookup.slices, rules)
-
-    def _write_buckets(self, slices: tuple[FileSlice, ...], rules: MergeRules) -> list[WriteStat]:
-        rule = bucket_rule(self._plan.options.index, self._plan.rule.key_fields)
-        check_buckets(slices, rule, self._state.storage.root)
-        numbers = self._rows.count_buckets(rule)
-        overwrites, deletes = self._plan.operation in OVERWRITES, self._plan.operation == DELETE
-        # What takes the place of other files is base files, as Hudi does it.
-        layout = Layout.COPY_ON_WRITE if overwrites else self._plan.layout
-        assignment = assign_buckets(
-            numbers,
-            slices,
-            rule,
-            layout=layout,
-            only_existing=deletes,
-            shared=self._plan.options.concurrency.is_non_blocking and not overwrites,
-            taken=self._state.visibility(None).replaced,
-        )
-        return self._written(assignment, rules)
-
-    def _write_counted(
-        self, counts: Counts, slices: tuple[FileSlice, ...], rules: MergeRules
-    ) -> list[WriteStat]:
-        files = self._plan.options.files
-        assignment = assign(
-            counts.updates,
-            counts.inserts,
-            slices,
-            files=files,
-            record_size=average_record_size(self._state, at_least=max(1, files.small_file_limit)),
-            layout=self._plan.layout,
-        )
-        return self._written(assignment, rules)
-
-    def _written(self, assignment: Assignment, rules: MergeRules) -> list[WriteStat]:
-        if not assignment.buckets:
-            return []
-        with step("writing files", len(assignment.buckets)):
-            return self._rows.write_groups(self._context, self._with_tasks(assignment, rules), rules)
-
-    def _with_tasks(self, assignment: Assignment, rules: MergeRules) -> Assignment:
-        """Tell how base files are read that are rewritten, where the files alone do not tell."""
-        schemas = TableSchemas(self._state, None)
-        if schemas.history is None and rules.merge is None:
-            return assignment
-        facts = TaskFacts(self._state, schemas)
-        buckets = [
-            replace(b, reads=facts.task(b.slice)) if b.way is Way.REWRITE and b.slice else b
-            for b in assignment.buckets
-        ]
-        return replace(assignment, buckets=tuple(buckets))
-
-    def _merge_rules(self, *, by_key: bool) -> MergeRules:
-        options = self._plan.options
-        combine = options.combine_before_upsert if by_key else options.combine_before_insert
-        merge = self._plan.merge if self._plan.merge.partial_update_mode else None
-        return MergeRules(by_key, combine, self._plan.ordering, merge)
-
-    def _replaced(self, stats: list[WriteStat]) -> dict[str, tuple[str, ...]]:
-        operation, options = self._plan.operation, self._plan.options
-        whole = operation == INSERT_OVERWRITE_TABLE or options.overwrite_mode == "STATIC"
-        touched = {stat.partition_path for stat in stats} | set(options.static_partitions)
-        if whole and not options.static_partitions:
-            touched = set(self._state.view(None).partitions())
-        self._searched = frozenset(touched)
-        return _groups(self._state, sorted(touched))
-
-    def _warn_of_similar_paths(self, stats: list[WriteStat]) -> None:
-        view = self._state.view(None)
-        new = {stat.partition_path for stat in stats}
-        if any(not view.slices(path) for path in new):
-            warn_of_similar_paths(self._state.storage.root, new, view.partitions())
-
-
 def delete_partitions(
     storage: Storage, partitions: tuple[str, ...], *, options: WriteOptions | None = None
 ) -> CommitResult:
@@ -534,7 +351,7 @@ def _drop_partitions(
         chosen = [path for path in found if any(pattern.fullmatch(path) for pattern in patterns)]
         schema = table_schema(state)
         text = avro_schema_text(schema, state.config.name) if schema else ""
-        replaced = _groups(state, chosen)
+        replaced = groups_in(state, chosen)
         extra = {**recorded_with(wanted), **({"schema": text} if text else {})}
         metadata = CommitMetadata(DELETE_PARTITION.upper(), (), replaced, extra)
         groups = {FileGroupId(path, file_id) for path, ids in replaced.items() for file_id in ids}
@@ -545,9 +362,3 @@ def _drop_partitions(
         transaction.abort()
         raise
     return _finish(transaction, metadata, write_set, DELETE_PARTITION, wanted)
-
-
-def _groups(state: TableState, partitions: list[str]) -> dict[str, tuple[str, ...]]:
-    view = state.view(None)
-    found = {path: tuple(s.group.file_id for s in view.slices(path)) for path in partitions}
-    return {path: ids for path, ids in found.items() if ids}

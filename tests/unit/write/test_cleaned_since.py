@@ -8,7 +8,7 @@ import drawstring
 from drawstring.errors import CommitConflict
 from drawstring.storage import LocalStorage
 from drawstring.write.in_process import ArrowRows
-from drawstring.write.pipeline import _Write
+from drawstring.write.row_write import RowWrite
 from tests.small_writes import new_table, rows_of, rows_of_hudi_rs, write
 
 FIRST = [("k1", "oslo", 1, "a"), ("k4", "oslo", 1, "a"), ("k7", "rome", 1, "a")]
@@ -63,7 +63,7 @@ def test_keys_of_a_file_group_that_was_cleaned_before_it_was_listed_are_no_new_k
     path, monkeypatch, table_type, index, metadata
 ):
     storage, options = made(path, table_type, index, metadata)
-    once_before(monkeypatch, _Write, "run", lambda: commit_and_clean(path, table_type))
+    once_before(monkeypatch, RowWrite, "run", lambda: commit_and_clean(path, table_type))
     result = write(storage, [("k1", "oslo", 5, "mine")], options=options)
     assert (result.tries, result.updated, result.inserted) == (2, 1, 0)
     assert rows_of(path) == [("k1", "oslo", 5, "mine"), ("k4", "oslo", 3, "theirs"), ("k7", "rome", 1, "a")]
@@ -73,14 +73,14 @@ def test_a_delete_does_not_overlook_keys_of_a_file_group_that_was_cleaned_before
     path, monkeypatch
 ):
     storage, options = made(path, "COPY_ON_WRITE")
-    once_before(monkeypatch, _Write, "run", lambda: commit_and_clean(path, "COPY_ON_WRITE"))
+    once_before(monkeypatch, RowWrite, "run", lambda: commit_and_clean(path, "COPY_ON_WRITE"))
     assert write(storage, [("k1", "oslo", 5, "mine")], "delete", options=options).deleted == 1
     assert rows_of(path) == rows_of_hudi_rs(path) == [("k4", "oslo", 3, "theirs"), ("k7", "rome", 1, "a")]
 
 
 def test_an_overwrite_does_not_leave_a_file_group_that_was_cleaned_before_it_was_listed(path, monkeypatch):
     storage, options = made(path, "COPY_ON_WRITE")
-    once_before(monkeypatch, _Write, "run", lambda: commit_and_clean(path, "COPY_ON_WRITE"))
+    once_before(monkeypatch, RowWrite, "run", lambda: commit_and_clean(path, "COPY_ON_WRITE"))
     with pytest.raises(CommitConflict) as caught:
         write(storage, [("k9", "kiel", 5, "mine")], "insert_overwrite_table", options=options)
     assert caught.value.condition == "FILES_CLEANED"
@@ -98,7 +98,7 @@ def test_an_older_version_that_is_left_is_not_taken_for_the_one_that_was_cleaned
         # A cleaner deletes in any order.
         oldest.write_bytes(content)
 
-    once_before(monkeypatch, _Write, "run", meanwhile)
+    once_before(monkeypatch, RowWrite, "run", meanwhile)
     off = {**options, "hoodie.metadata.enable": "false", "hoodie.parquet.small.file.limit": "0"}
     result = write(storage, [("k2", "oslo", 5, "mine")], options=off)
     assert (result.tries, result.updated, result.inserted) == (2, 1, 0)
@@ -130,7 +130,7 @@ def test_a_clean_of_versions_that_the_write_does_not_need_is_in_nobodys_way(path
     storage, options = made(path, "COPY_ON_WRITE")
     write(storage, [("k4", "oslo", 2, "again")], options=options)
     act = lambda: commit_and_clean(path, "COPY_ON_WRITE", retained="2")  # noqa: E731
-    once_before(monkeypatch, _Write, "run", act)
+    once_before(monkeypatch, RowWrite, "run", act)
     result = write(
         storage, [("k8", "oslo", 5, "mine")], options={**options, "hoodie.parquet.small.file.limit": "0"}
     )
