@@ -41,7 +41,6 @@ class Shape:
     columns: int
     partitions: int = 1
     updated: float = 0.0
-    listed_only: bool = False  # files exist in the metadata table alone
 
     @property
     def rows(self) -> int:

@@ -34,7 +34,7 @@ from drawstring.write.clock import newest_time, next_time, system_clock
 from drawstring.write.commit_encoding import encode_commit, encode_inflight
 from drawstring.write.compaction import CompactionLimits, compact_slice, select_slices
 from drawstring.write.compaction_plan import encode_compaction_plan
-from drawstring.write.metadata_table.changes import change_of_commit, located_by_reading, located_in_slices
+from drawstring.write.metadata_table.changes import change_of_commit, located_in_slices
 from drawstring.write.metadata_table.column_ranges import ColumnRange, ranges_of_batches
 from drawstring.write.metadata_table.compaction import is_due, prepare_compaction
 from drawstring.write.metadata_table.definitions import default_columns, indexed_columns
@@ -48,6 +48,7 @@ from drawstring.write.metadata_table.layout import BLOOM_FILTERS, RECORD_INDEX
 from drawstring.write.metadata_table.records import KeyLocation
 from drawstring.write.metadata_table.writer import MetadataTableWriter
 from drawstring.write.staging import staged_path
+from tests.support.located_keys import located_by_reading
 
 Row = dict[str, Any]
 

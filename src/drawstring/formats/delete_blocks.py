@@ -60,11 +60,6 @@ class DeleteBatch:
     keys: pa.Array
     orderings: tuple[pa.Array, ...]
 
-    @property
-    def is_commit_time(self) -> bool:
-        """Whether these deletes carry no ordering value."""
-        return not self.orderings
-
 
 def decode_delete_block(content: pa.Buffer) -> list[DeleteBatch]:
     """Decode a DELETE block's content.

@@ -63,9 +63,6 @@ class Header(IntEnum):
     BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS = 8
 
 
-DATA_BLOCKS = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA})
-
-
 class _Source:
     """Bytes of one log file: held whole when small, else fetched on demand through a window."""
 

@@ -1,7 +1,7 @@
 """Blocks of log files, written as Hudi 1.x writes them; `log_blocks` tells how they are framed.
 
 A block is returned as bytes: it is held whole anyway, because its length stands in front of it. Who writes large
-logs makes several blocks of at most `MAX_CONTENT_BYTES`.
+logs makes several blocks of at most `hoodie.logfile.data.block.max.size`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from drawstring.formats.avro_encoder import AvroEncoder, joined_octets
 from drawstring.formats.delete_encoder import encode_delete_block
 from drawstring.formats.log_blocks import FORMAT_VERSION, MAGIC, MAX_BLOCK_BYTES, BlockType, Header
 
-MAX_CONTENT_BYTES = 256 << 20
-"""`hoodie.logfile.data.block.max.size` of Hudi 1.2, where it does not say otherwise."""
 _ROLLBACK = "0"
 _INTS = struct.Struct(">ii")
 

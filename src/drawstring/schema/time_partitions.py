@@ -36,7 +36,6 @@ from drawstring.schema.joda_patterns import (
 )
 
 PREFIX = "hoodie.keygen.timebased."
-OLD_PREFIX = "hoodie.deltastreamer.keygen.timebased."
 _TYPE, _UNIT = "timestamp.type", "timestamp.scalar.time.unit"
 _INPUT, _DELIMITER = "input.dateformat", "input.dateformat.list.delimiter.regex"
 _OUTPUT = "output.dateformat"

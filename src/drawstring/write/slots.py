@@ -16,7 +16,6 @@ from __future__ import annotations
 import base64
 import json
 import logging
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -310,8 +309,3 @@ def has_landed(storage: Storage, requested_time: str) -> bool | None:
         return holds(storage, requested_time, since=0) or is_completed(load_state(storage), requested_time)
     except (OSError, CorruptTable):
         return None
-
-
-def touched_directories(paths: Iterable[str]) -> set[str]:
-    """Return the directories of some files."""
-    return {path.rpartition("/")[0] for path in paths}

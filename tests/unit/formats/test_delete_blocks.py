@@ -61,7 +61,7 @@ def test_the_bytes_of_one_delete_that_hudi_wrote():
     content = pa.py_buffer(struct.pack(">ii", 3, len(payload)) + payload)
     (batch,) = decode_delete_block(content)
     assert batch.keys.to_pylist() == ["TXN-002"]
-    assert batch.is_commit_time
+    assert batch.orderings == ()
 
 
 def test_an_empty_list_holds_no_deletes():

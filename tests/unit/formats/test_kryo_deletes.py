@@ -24,7 +24,7 @@ def _decoded(version: int, payload: bytes):
 def test_keys_of_version_1_are_deletes_that_win_over_everything():
     (batch,) = _decoded(1, _KEYS + b"\x03" + _KEY + b"\x01\x01\x82a\x01\x820\x01\x01\x01\x01\x82a\x01\x823")
     assert batch.keys.to_pylist() == ["0", "3"]
-    assert batch.is_commit_time
+    assert batch.orderings == ()
 
 
 def test_long_keys_and_texts_beyond_ascii_are_read():
@@ -68,7 +68,7 @@ def test_ordering_values_of_version_2_are_read(encoded: bytes, arrow: pa.DataTyp
 @pytest.mark.parametrize("encoded", [b"\x02\x00", b"\x00"])
 def test_an_int_0_or_a_null_is_no_ordering_value(encoded: bytes):
     (batch,) = _decoded(2, _DELETES + b"\x02" + _DELETE + b"\x01\x01\x82b\x01\x821" + encoded)
-    assert batch.is_commit_time
+    assert batch.orderings == ()
 
 
 def test_no_deletes_are_none():

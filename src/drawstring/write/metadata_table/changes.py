@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from drawstring.model.commit_metadata import CommitMetadata, WriteStat
@@ -167,31 +166,6 @@ def read_bloom_filter(storage: Storage, stat: WriteStat, path: str) -> FileBloom
     return FileBloomFilter(stat.partition_path, stat.name, type_code, footer[_BLOOM_FILTER])
 
 
-def located_by_reading(
-    storage: Storage, metadata: CommitMetadata, *, path_of: PathOf = at_its_name
-) -> tuple[list[KeyLocation], pa.Array]:
-    """Return the keys that base files of a commit have and their predecessors had not, and those that vanished.
-
-    For writers that do not know: it reads the keys of both files. Keys that move to another group within the
-    commit are not deleted.
-    """
-    located, vanished = [], []
-    for stat in metadata.stats:
-        if not _is_base(stat):
-            continue
-        keys = _keys(storage, path_of(stat.path))
-        before = pa.array([], pa.string())
-        if stat.prev_base_file:
-            folder = stat.path[: -len(stat.name)]
-            before = _keys(storage, folder + stat.prev_base_file.rsplit("/", 1)[-1])
-        located.append(KeyLocation(stat.partition_path, stat.file_id, _without(keys, before)))
-        vanished.append(_without(before, keys))
-    gone = pa.concat_arrays(vanished) if vanished else pa.array([], pa.string())
-    for found in located:
-        gone = _without(gone, found.keys)
-    return [found for found in located if len(found.keys)], gone
-
-
 def located_in_slices(
     storage: Storage, tasks: Iterable[ReadTask], table_schema: pa.Schema
 ) -> Iterator[KeyLocation]:
@@ -205,13 +179,3 @@ def located_in_slices(
         if keys:
             group = task.slice.group
             yield KeyLocation(group.partition_path, group.file_id, pa.concat_arrays(keys))
-
-
-def _without(keys: pa.Array, others: pa.Array) -> pa.Array:
-    return keys.filter(pc.invert(pc.is_in(keys, others))) if len(others) else keys
-
-
-def _keys(storage: Storage, path: str) -> pa.Array:
-    with storage.open(path) as file:
-        column = pq.read_table(file, columns=[RECORD_KEY]).column(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.string())

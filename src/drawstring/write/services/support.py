@@ -19,7 +19,6 @@ _BY_ACTION = {
             "WRITE_WITHOUT_META_FIELDS",
             "WRITE_DROPPED_PARTITION_COLUMNS",
             "WRITE_BASE_FILE_FORMAT",
-            "WRITE_SCHEMA_ON_READ",
         }
     ),
 }
