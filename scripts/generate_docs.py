@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
-import inspect
 import pkgutil
 import sys
 from collections.abc import Iterator
@@ -15,15 +13,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from drawstring import errors
+from errors_page import errors_page
+
 from drawstring.config.hudi_key_rules import Status
 from drawstring.config.hudi_keys import HudiKey
 from drawstring.config.option import Option
-from drawstring.config.support import FOUND_IN_FILES, REFUSALS
 from drawstring.config.write_options import hudi_keys
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ROOT / "src" / "drawstring"
 TITLES = {
     "read_options": "Reading",
     "stream_options": "Reading as a stream",
@@ -47,32 +44,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
-    pages = {"errors.md": errors_page(), "options.md": options_page()}
+    pages = {"errors.md": errors_page(NOTE), "options.md": options_page()}
     stale = [name for name, text in pages.items() if not _settle(ROOT / "docs" / name, text, check=check)]
     for name in stale:
         print(f"docs/{name} is not what the code says: run `make docs`.")
     return 1 if stale else 0
-
-
-def errors_page() -> str:
-    """The error tree with the conditions that the sources raise."""
-    lines = ["# Errors", NOTE, "```", *_tree_drawing(), "```", ""]
-    lines += [
-        "Each error has `condition` (a stable code) and `fields` (the facts of the message as values).",
-        "",
-    ]
-    conditions = _conditions()
-    for cls in _error_classes():
-        bases = [
-            base.__name__ for base in cls.__bases__ if base.__module__ == "builtins" and base is not Exception
-        ]
-        also = f" Also a `{bases[0]}`." if bases else ""
-        lines += [f"## {cls.__name__}", "", (inspect.getdoc(cls) or "") + also, ""]
-        lines += [
-            f"- `{name}`" for name in sorted(conditions.get(cls.__name__, set()) | {cls.default_condition})
-        ]
-        lines.append("")
-    return "\n".join(lines)
 
 
 def options_page() -> str:
@@ -120,46 +96,6 @@ def _settle(path: Path, text: str, *, check: bool) -> bool:
         path.write_text(text)
         print(f"wrote {path.relative_to(ROOT)}")
     return not check
-
-
-def _tree_drawing() -> list[str]:
-    body = (errors.__doc__ or "").split("\n\n")[1]
-    return inspect.cleandoc("\n" + body).splitlines()
-
-
-def _error_classes() -> list[type[errors.DrawstringError]]:
-    members = (value for value in vars(errors).values() if inspect.isclass(value))
-    return [cls for cls in members if issubclass(cls, errors.DrawstringError)]
-
-
-def _conditions() -> dict[str, set[str]]:
-    # A condition stands as a literal in the call that raises: the sources are the only complete list.
-    found: dict[str, set[str]] = {
-        "UnsupportedTable": {*(refusal.condition for refusal in REFUSALS), *FOUND_IN_FILES}
-    }
-    for path in sorted(SOURCES.rglob("*.py")):
-        for name, condition in _raised(ast.parse(path.read_text())):
-            found.setdefault(name, set()).add(condition)
-    return found
-
-
-def _raised(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    made = {node.name: ast.unparse(node.returns) for node in ast.walk(tree) if _is_annotated(node)}
-    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-        for keyword in call.keywords:
-            for literal in _literals(keyword.value) if keyword.arg == "condition" else ():
-                yield made.get(name, name), literal
-
-
-def _is_annotated(node: ast.AST) -> bool:
-    return isinstance(node, ast.FunctionDef) and node.returns is not None
-
-
-def _literals(value: ast.expr) -> Iterator[str]:
-    """The text of a literal, or of both branches of a conditional expression."""
-    branches = (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,)
-    yield from (one.value for one in branches if isinstance(one, ast.Constant) and isinstance(one.value, str))
 
 
 def _declared_options() -> Iterator[tuple[str, list[Any]]]:

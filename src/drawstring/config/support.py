@@ -73,7 +73,8 @@ REFUSALS = (
     Refusal(
         "TIMELINE_LAYOUT_NOT_SUPPORTED",
         _layout,
-        "its timeline layout is {found}; expected 1 for versions up to 6 and 2 for versions 8 and 9",
+        "its timeline layout is {found}; expected 1 for versions up to 6 and 2 for versions 8 and 9. Upgrade "
+        "drawstring, or read it with the Hudi release that wrote it",
     ),
     Refusal(
         "BASE_FILE_FORMAT_NOT_SUPPORTED",
@@ -129,23 +130,28 @@ FOUND_IN_FILES: Mapping[str, str] = {
         "A column has Hudi's type {found} ({column}), which drawstring does not read: the bytes that are "
         "stored for it are not its values. Read the table with Apache Hudi."
     ),
-    "EMPTY_ARRAY_ITEMS": "An Avro schema has an array of {found}, whose items hold nothing.",
+    "EMPTY_ARRAY_ITEMS": (
+        "An Avro schema has an array of {found}, whose items hold nothing. Read the table with Apache Hudi."
+    ),
     "ENCRYPTED_BASE_FILE": (
         "Parquet file {path} is encrypted; drawstring reads plain files only. Read the table with Apache "
         "Hudi, or let it rewrite the file without encryption."
     ),
     "NO_RECORD_KEYS": (
         "Log files cannot be merged: the table stores neither record keys (hoodie.populate.meta.fields is "
-        "false) nor the fields they are made of (hoodie.table.recordkey.fields is not set)."
+        "false) nor the fields they are made of (hoodie.table.recordkey.fields is not set). Read read_optimized, "
+        "which leaves logs out, or read the table with Apache Hudi."
     ),
-    "RECURSIVE_SCHEMA": "The Avro record {name} contains itself; recursive schemas have no Spark type.",
-    "SCHEMA_TOO_DEEP": "A schema nests deeper than {limit} levels.",
+    "RECURSIVE_SCHEMA": "The Avro record {name} contains itself; recursive schemas have no Spark type. Read the "
+    "table with Apache Hudi.",
+    "SCHEMA_TOO_DEEP": "A schema nests deeper than {limit} levels. Read the table with Apache Hudi.",
     "UNKNOWN_ACTION": (
         "The timeline file {path} has the action {found!r}; expected one of {known}. A newer Hudi wrote it: "
         "upgrade drawstring."
     ),
     "UNKNOWN_LOG_COMMAND": (
-        "Log command {found!r} at byte {offset} is unknown; only rollback ({known}) is supported."
+        "Log command {found!r} at byte {offset} is unknown; only rollback ({known}) is supported. Upgrade drawstring, "
+        "or compact the table with Apache Hudi."
     ),
     "UNKNOWN_LOG_FORMAT": (
         "Cannot read log file {path}: the block at byte {offset} has {what} {found}, known: {known}. The file "
@@ -162,9 +168,13 @@ FOUND_IN_FILES: Mapping[str, str] = {
         "Cannot read {path}: it uses {what}. Hudi's own writers do not; switch the metadata table off for "
         "this read (hoodie.metadata.enable=false)."
     ),
-    "UNSUPPORTED_LOG_BLOCK": "The block at byte {offset} is of type {found}, which data tables do not hold.",
+    "UNSUPPORTED_LOG_BLOCK": (
+        "The block at byte {offset} is of type {found}, which data tables do not hold. Upgrade drawstring, or "
+        "compact the table with Apache Hudi."
+    ),
     "UNSUPPORTED_METADATA_BLOCK": (
-        "{path} of the metadata table holds a block of type {found}; expected HFile entries or deletes."
+        "{path} of the metadata table holds a block of type {found}; expected HFile entries or deletes. Switch "
+        "the metadata table off for this read (hoodie.metadata.enable=false)."
     ),
 }
 """What shows only when files are read, by condition."""
