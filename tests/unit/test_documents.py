@@ -35,6 +35,13 @@ def test_links_between_pages_lead_somewhere(page):
     assert [target for target in local if not (page.parent / target).exists()] == []
 
 
+def test_every_decision_is_in_the_index_in_order():
+    folder = ROOT / "docs" / "adr"
+    listed = re.findall(r"^(\d+)\. \[[^\]]*\]\(([^)]+)\)", (folder / "README.md").read_text(), re.MULTILINE)
+    assert [name for _, name in listed] == sorted(page.name for page in folder.glob("0*.md"))
+    assert [f"{int(number):04d}" for number, _ in listed] == [name[:4] for _, name in listed]
+
+
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 def test_the_doors_that_pages_name_are_in_the_makefile(page):
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
