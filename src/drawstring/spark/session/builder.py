@@ -87,13 +87,31 @@ def _attaching(builder: Any, start: Any) -> Any:
             builder.config(key, value)
         use_v2 = _use_v2(builder._options)
         _add_to_running_jvm(jar)
-        spark = attach(start())
+        try:
+            started = start()
+        except Exception as error:
+            _explain_missing_java(error)
+            raise
+        spark = attach(started)
         # Not a Spark property: spark-submit would warn that it ignores it.
         spark.conf.set(USE_V2, use_v2 or spark.conf.get(f"spark.{USE_V2}", None) or "true")
         return spark
 
     get_or_create._drawstring = True  # type: ignore[attr-defined]
     return get_or_create
+
+
+def _explain_missing_java(error: Exception) -> None:
+    """PySpark says of a missing Java only that its gateway process exited."""
+    from pyspark import SparkContext
+
+    from drawstring.spark.session.build import java_executable
+
+    if SparkContext._jvm is None:
+        try:
+            java_executable()
+        except BridgeError as missing:
+            raise missing from error
 
 
 def _bridge_jar() -> str:
