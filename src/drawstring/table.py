@@ -279,7 +279,7 @@ class Table:
         return ChangeData(replace(self.state(), data_skipping=False), read_task, lower, upper)
 
     def _check_captures_changes(self) -> None:
-        if self.config.properties.get("hoodie.table.cdc.enabled", "false").lower() != "true":
+        if not self.config.captures_changes:
             raise UnsupportedTable(
                 f"Cannot read the change data of {self.path}: the table does not capture changes "
                 "(hoodie.table.cdc.enabled). Table.changes tells them on any table.",

@@ -85,6 +85,12 @@ CREATE_SCHEMA = Option(
 )
 BOOTSTRAP_BASE_PATH = Option("hoodie.bootstrap.base.path", text, "", "Source of a bootstrapped table.")
 CDC_ENABLED = Option("hoodie.table.cdc.enabled", boolean, False, "Whether change data is logged.")
+CDC_LOGGING_MODE = Option(
+    "hoodie.table.cdc.supplemental.logging.mode",
+    text,
+    "DATA_BEFORE_AFTER",
+    "How much of a row change data holds.",
+)
 INDEX_DEFINITIONS = Option(
     "hoodie.table.index.defs.path", text, ".hoodie/.index_defs/index.json", "Index definitions."
 )
@@ -116,6 +122,7 @@ _ALL_OPTIONS: tuple[Option[Any], ...] = (
     CREATE_SCHEMA,
     BOOTSTRAP_BASE_PATH,
     CDC_ENABLED,
+    CDC_LOGGING_MODE,
     INDEX_DEFINITIONS,
     CHECKSUM,
 )
@@ -245,6 +252,16 @@ class TableConfig:
     def is_merge_on_read(self) -> bool:
         """Whether slices may have logs."""
         return self.table_type == MERGE_ON_READ
+
+    @property
+    def captures_changes(self) -> bool:
+        """Whether commits log change data."""
+        return CDC_ENABLED.find(self.properties)
+
+    @property
+    def cdc_logging_mode(self) -> str:
+        """How much of a row change data holds, where the table has some."""
+        return CDC_LOGGING_MODE.find(self.properties).upper()
 
     @property
     def partition_fields(self) -> tuple[str, ...]:

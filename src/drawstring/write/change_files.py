@@ -42,9 +42,7 @@ _KEYS_SCHEMA = {
 
 def capture_mode(config: TableConfig) -> str:
     """How much change files hold; empty for a table that captures nothing."""
-    if config.properties.get("hoodie.table.cdc.enabled", "false").lower() != "true":
-        return ""
-    return config.properties.get("hoodie.table.cdc.supplemental.logging.mode", BOTH).upper()
+    return config.cdc_logging_mode if config.captures_changes else ""
 
 
 def with_changes(context: WriteContext, task: TaskContext, bucket: Bucket, stat: WriteStat) -> WriteStat:

@@ -124,7 +124,7 @@ class ChangeData:
 
     @cached_property
     def _mode(self) -> str:
-        return self.state.config.properties.get("hoodie.table.cdc.supplemental.logging.mode", BOTH).upper()
+        return self.state.config.cdc_logging_mode
 
     @cached_property
     def _row_schema(self) -> bytes:
