@@ -170,7 +170,7 @@ def test_url_encoding_covers_whatever_would_change_the_shape_of_a_path():
 
 
 @pytest.mark.parametrize(
-    ("new", "known", "twins"),
+    ("new", "known", "pairs"),
     [
         (["Bern"], ["bern"], [("Bern", "bern")]),
         (["é"], ["e\N{COMBINING ACUTE ACCENT}"], [("e\N{COMBINING ACUTE ACCENT}", "é")]),
@@ -185,11 +185,11 @@ def test_url_encoding_covers_whatever_would_change_the_shape_of_a_path():
         (["x/a"], ["y/A"], []),
     ],
 )
-def test_twins_of_new_partitions_are_found(new, known, twins):
-    assert similar_paths(new, known) == twins
+def test_paths_that_differ_in_case_or_composition_are_found(new, known, pairs):
+    assert similar_paths(new, known) == pairs
 
 
-def test_twins_are_told_once_and_by_name(caplog):
+def test_similar_paths_are_warned_about_once_and_by_name(caplog):
     warn_of_similar_paths("/data/t", ["Bern", "Basel"], ["bern", "basel"])
     assert len(caplog.records) == 1
     assert "'Basel' and 'basel'" in caplog.text

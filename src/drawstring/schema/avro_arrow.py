@@ -106,7 +106,7 @@ class _FromAvro:
             return self._define(avro, kind, namespace, depth)
         if kind == "array":
             element, nullable = self.convert(avro.get("items"), namespace, depth + 1)
-            _refuse_weightless(element, avro.get("items"))
+            _refuse_empty_items(element, avro.get("items"))
             return pa.list_(pa.field("element", element, nullable=nullable)), False
         if kind == "map":
             value, nullable = self.convert(avro.get("values"), namespace, depth + 1)
@@ -182,16 +182,16 @@ def _refuse_hudi_type(avro: Mapping[str, Any]) -> None:
         raise found_in_files("COLUMN_TYPE_NOT_SUPPORTED", found=found, column=avro.get("name"))
 
 
-def _refuse_weightless(element: pa.DataType, items: Any) -> None:
+def _refuse_empty_items(element: pa.DataType, items: Any) -> None:
     """Refuse arrays whose items take no bytes: a few bytes of data could claim any number of them."""
     empty_fixed = isinstance(items, dict) and items.get("type") == "fixed" and not items.get("size")
-    if _is_weightless(element) or empty_fixed:
+    if _has_no_data(element) or empty_fixed:
         raise found_in_files("EMPTY_ARRAY_ITEMS", found=str(items)[:100])
 
 
-def _is_weightless(arrow: pa.DataType) -> bool:
+def _has_no_data(arrow: pa.DataType) -> bool:
     return bool(pa.types.is_null(arrow)) or (
-        bool(pa.types.is_struct(arrow)) and all(_is_weightless(field.type) for field in arrow)
+        bool(pa.types.is_struct(arrow)) and all(_has_no_data(field.type) for field in arrow)
     )
 
 

@@ -144,7 +144,7 @@ def decode_files(value: memoryview, schema: str) -> FileSizes:
     Listings of large tables are made of such records, so they are decoded by hand: only the map is looked at,
     and no object is made per entry but its name and size.
     """
-    skip = _way_to_the_map(schema)
+    skip = _map_position(schema)
     if skip is None:
         return _files_of(decode_record(value, schema))
     data = bytes(value)
@@ -183,7 +183,7 @@ def _files_of(record: dict[str, Any]) -> FileSizes:
 
 
 @lru_cache(maxsize=_SCHEMAS)
-def _way_to_the_map(schema: str) -> Callable[[bytes], int | None] | None:
+def _map_position(schema: str) -> Callable[[bytes], int | None] | None:
     """Return what finds the map's position (None: no map), or None when the schema is not the expected one."""
     fields = _json(schema).get("fields", [])
     names = [field["name"] for field in fields]

@@ -34,7 +34,7 @@ def incoming_schema(schema: pa.Schema) -> pa.Schema:
             "The rows have no columns; a table needs at least one. Nothing was written.",
             condition="EMPTY_SCHEMA",
         )
-    _refuse_twins([*META_FIELDS, pa.field(OPERATION, pa.string()), *fields])
+    _refuse_duplicates([*META_FIELDS, pa.field(OPERATION, pa.string()), *fields])
     return pa.schema(fields)
 
 
@@ -138,7 +138,7 @@ def _require_missing_allowed(path: str, allowed: bool, incoming: Iterable[pa.Fie
         )
 
 
-def _refuse_twins(fields: list[pa.Field]) -> None:
+def _refuse_duplicates(fields: list[pa.Field]) -> None:
     seen: dict[str, str] = {}
     for field in fields:
         other = seen.get(field.name.lower())
@@ -158,7 +158,7 @@ def _stored(arrow: pa.DataType, path: str) -> pa.DataType:
     if pa.types.is_struct(arrow):
         if not arrow.num_fields:
             raise _unsupported(path, "struct without fields", "files hold fields only")
-        _refuse_twins(list(arrow))
+        _refuse_duplicates(list(arrow))
         return pa.struct([pa.field(f.name, _stored(f.type, f"{path}.{f.name}")) for f in arrow])
     if pa.types.is_map(arrow):
         return pa.map_(_stored_key(arrow.key_type, path), _stored(arrow.item_type, f"{path}.value"))

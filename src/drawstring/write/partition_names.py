@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 def similar_paths(new: Iterable[str], known: Iterable[str]) -> list[tuple[str, str]]:
     """Return pairs of directories, one of them made by a new path, that differ in case or composition only.
 
-    Paths are compared by bytes everywhere else: twins are partitions of their own here, and one directory on a
+    Paths are compared by bytes everywhere else: such paths are partitions of their own here, and one directory on a
     file system that folds case or normalises names.
     """
     made = sorted(set(new) - set(known))
@@ -21,21 +21,21 @@ def similar_paths(new: Iterable[str], known: Iterable[str]) -> list[tuple[str, s
         for directory in _directories(path):
             spellings.setdefault(_folded(directory), set()).add(directory)
     found = {
-        (directory, twin)
+        (directory, similar)
         for path in made
         for directory in _directories(path)
-        for twin in spellings[_folded(directory)] - {directory}
-        if directory.rpartition("/")[0] == twin.rpartition("/")[0]
+        for similar in spellings[_folded(directory)] - {directory}
+        if directory.rpartition("/")[0] == similar.rpartition("/")[0]
     }
     return sorted({(min(pair), max(pair)) for pair in found})
 
 
 def warn_of_similar_paths(root: str, new: Iterable[str], known: Iterable[str]) -> None:
-    """Log a warning that names the first twins, if there are any."""
+    """Log a warning that names the first pair, if there is one."""
     found = similar_paths(new, known)
     if found:
         logger.warning(
-            "%d partition path(s) written to %s have twins that differ only in case or in how their characters are "
+            "%d partition path(s) written to %s differ from others only in case or in how their characters are "
             "composed, such as %s and %s. They are kept apart, which is seldom meant; normalise the column.",
             len(found),
             root,

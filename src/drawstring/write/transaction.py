@@ -32,7 +32,7 @@ from drawstring.write.landing import is_completed
 from drawstring.write.locks import configured_lock
 from drawstring.write.markers import Markers
 from drawstring.write.metadata_table import keeping, upkeep
-from drawstring.write.metadata_table.keeping import Told
+from drawstring.write.metadata_table.keeping import CommitFacts
 from drawstring.write.non_blocking import keeps_record_index
 from drawstring.write.replace_table import sweep_overwrites
 from drawstring.write.rollback import drop_instant_steps, inflight_name, roll_back_dead_writers
@@ -44,7 +44,7 @@ from drawstring.write.table_facts import load_state
 from drawstring.write.write_set import WriteSet, existing_groups
 
 logger = logging.getLogger(__name__)
-_NOTHING_TOLD = Told()
+_NOTHING_KNOWN = CommitFacts()
 
 _SLOT_TRIES = 3
 """A slot is lost only to writers that got in though the lock was held."""
@@ -187,25 +187,25 @@ class Transaction:
         write_set: WriteSet | None = None,
         *,
         schema_rule: SchemaRule = written_schema,
-        told: Told = _NOTHING_TOLD,
+        facts: CommitFacts = _NOTHING_KNOWN,
     ) -> Outcome:
         """Publish the write, or undo it when another writer was first.
 
-        Without a write set, the file groups that the metadata names are taken to be all that it touched. `told`
+        Without a write set, the file groups that the metadata names are taken to be all that it touched. `facts`
         spares the metadata table from reading the files again. Any failure before the decision undoes the write and
         is raised.
         """
         declared = write_set or WriteSet(existing_groups(metadata), schema_written=metadata.schema)
         try:
             self._check_files(metadata)
-            outcome = self._decided(metadata, declared, schema_rule, told)
+            outcome = self._decided(metadata, declared, schema_rule, facts)
         except BaseException as error:
             return self._failed(error, metadata)
         self._clean_up(outcome)
         return outcome
 
     def _decided(
-        self, metadata: CommitMetadata, write_set: WriteSet, schema_rule: SchemaRule, told: Told
+        self, metadata: CommitMetadata, write_set: WriteSet, schema_rule: SchemaRule, facts: CommitFacts
     ) -> Outcome:
         """Validate and take the next slot; where another writer took it meanwhile, do both again on the new state."""
         for tries_left in reversed(range(_SLOT_TRIES)):
@@ -214,7 +214,7 @@ class Transaction:
                     number = slots.settle(self.state.storage)
                     now = load_state(self.state.storage)
                     resolved = self._validated(now, metadata, write_set, schema_rule)
-                    return self._publish(now, number + 1, resolved, told)
+                    return self._publish(now, number + 1, resolved, facts)
             except CommitConflict as error:
                 if error.condition != "OVERTAKEN" or not tries_left:
                     raise
@@ -286,7 +286,7 @@ class Transaction:
         names = (f"{self._directory}/{self.requested_time}.{plan.value}.requested" for plan in plans)
         return any(map(self.state.storage.exists, names))
 
-    def _publish(self, now: TableState, slot: int, metadata: CommitMetadata, told: Told) -> Outcome:
+    def _publish(self, now: TableState, slot: int, metadata: CommitMetadata, facts: CommitFacts) -> Outcome:
         storage = self.state.storage
         newest = newest_time(now.timeline.ascending_instants)
         metadata = with_column_ids(now, metadata)
@@ -294,7 +294,7 @@ class Transaction:
         if is_hidden(now, self.requested_time, metadata.schema):
             before, newest = schema_steps(now, metadata, newest, clock=self._clock)
         kept, newest = keeping.steps_for_commit(
-            now, self.requested_time, metadata, newest=newest, clock=self._clock, told=told
+            now, self.requested_time, metadata, newest=newest, clock=self._clock, facts=facts
         )
         completed = next_time(newest, clock=self._clock, timezone=self.state.config.timezone)
         name = f"{self.requested_time}_{completed}.{self.action.value}"

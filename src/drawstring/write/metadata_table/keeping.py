@@ -52,7 +52,7 @@ STAGED_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
-class Told:
+class CommitFacts:
     """What the writer of a commit knows, so that nothing need be read for it.
 
     - `ranges`: ranges of columns by path of the file; they must name every column of the index.
@@ -64,7 +64,7 @@ class Told:
     deleted_keys: pa.Array | None = None
 
 
-_NOTHING_TOLD = Told()
+_NOTHING_KNOWN = CommitFacts()
 
 
 def is_kept(config: TableConfig) -> bool:
@@ -85,7 +85,7 @@ def steps_for_commit(
     *,
     newest: str,
     clock: Clock,
-    told: Told = _NOTHING_TOLD,
+    facts: CommitFacts = _NOTHING_KNOWN,
 ) -> tuple[tuple[Step, ...], str]:
     """Return the steps of a commit, deltacommit, replacecommit or compaction whose files are staged.
 
@@ -95,7 +95,7 @@ def steps_for_commit(
         metadata: what the commit will say.
         newest: the newest time that was given out.
         clock: tells the time.
-        told: what its writer knows of the files.
+        facts: what its writer knows of the files.
     """
     if not is_kept(now.config):
         return (), newest
@@ -104,7 +104,7 @@ def steps_for_commit(
         return staged_path(requested_time, path)
 
     writer = _writer(now)
-    change = _commit_change(now, metadata, writer.partitions, told, path_of)
+    change = _commit_change(now, metadata, writer.partitions, facts, path_of)
     return _steps(now, writer, change, requested_time, newest, clock)
 
 
@@ -189,9 +189,13 @@ def _named(storage: Storage) -> Iterator[None]:
 
 
 def _commit_change(
-    now: TableState, metadata: CommitMetadata, partitions: Collection[str], told: Told, path_of: PathOf
+    now: TableState,
+    metadata: CommitMetadata,
+    partitions: Collection[str],
+    facts: CommitFacts,
+    path_of: PathOf,
 ) -> DataTableChange:
-    located, deleted_keys = told.located, told.deleted_keys
+    located, deleted_keys = facts.located, facts.deleted_keys
     if layout.RECORD_INDEX in partitions and located is None:
         schema = table_schema_from_avro(metadata.schema) if metadata.schema else None
         located, deleted_keys = (
@@ -202,7 +206,7 @@ def _commit_change(
         metadata,
         columns=_extended(now, metadata.schema) if layout.COLUMN_STATS in partitions else {},
         with_bloom_filters=layout.BLOOM_FILTERS in partitions,
-        ranges_of=lambda stat: told.ranges.get(stat.path),
+        ranges_of=lambda stat: facts.ranges.get(stat.path),
         floats_are_exact=True,
         located=located or (),
         deleted_keys=deleted_keys,

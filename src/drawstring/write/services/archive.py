@@ -138,7 +138,7 @@ def read_version(storage: Storage, config: TableConfig) -> HistoryVersion:
     numbers = _manifests(storage, config)
     if not numbers:
         return HistoryVersion()
-    said = _pointed_at(storage, config)
+    said = _version_text(storage, config)
     number = int(said) if said.isdigit() and int(said) in numbers else numbers[-1]
     return HistoryVersion(number, _named_files(storage, config, number), numbers[-1] + 1)
 
@@ -151,7 +151,7 @@ def _manifests(storage: Storage, config: TableConfig) -> list[int]:
     return sorted(int(name[9:]) for name in names if name.startswith("manifest_") and name[9:].isdigit())
 
 
-def _pointed_at(storage: Storage, config: TableConfig) -> str:
+def _version_text(storage: Storage, config: TableConfig) -> str:
     try:
         return storage.read(f"{config.history_directory}/{_VERSION_FILE}").decode("utf-8", "replace").strip()
     except FileNotFoundError:
@@ -253,7 +253,7 @@ def merge_level(storage: Storage, config: TableConfig, *, files: int = MERGED_FI
 def point_at_newest(storage: Storage, config: TableConfig) -> None:
     """Say which manifest is current, for readers that do not look for the newest; nobody is ever pointed back."""
     path, numbers = f"{config.history_directory}/{_VERSION_FILE}", _manifests(storage, config)
-    if numbers and not _pointed_at(storage, config):
+    if numbers and not _version_text(storage, config):
         storage.replace_if(path, None, str(numbers[-1]).encode())
 
 

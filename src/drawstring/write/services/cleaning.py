@@ -132,7 +132,7 @@ def _result(storage: Storage, plan: CleanPlan) -> CleanResult:
 
 
 @dataclass(frozen=True)
-class _Ran:
+class _FinishedClean:
     instant: str
     completion_time: str
     failed: Failed
@@ -140,7 +140,7 @@ class _Ran:
 
 def _run(
     storage: Storage, instant: Instant, plan: CleanPlan, options: ServiceOptions, clock: Clock
-) -> _Ran | None:
+) -> _FinishedClean | None:
     """Delete what a requested clean names, and complete it; None when somebody else completed it meanwhile."""
     began = time.perf_counter()
     inflight = f"{load_state(storage).config.timeline_directory}/{instant.requested_time}.clean.inflight"
@@ -155,7 +155,7 @@ def _run(
         millis = int((time.perf_counter() - began) * 1000)
         completed = _complete(held, instant, plan, failed, millis)
     storage.delete(f"{TEMP}/{instant.requested_time}", recursive=True)
-    return _Ran(instant.requested_time, completed, failed)
+    return _FinishedClean(instant.requested_time, completed, failed)
 
 
 def _gone(storage: Storage, instant: Instant) -> CommitConflict:
