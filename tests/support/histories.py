@@ -67,7 +67,7 @@ class History:
     def __init__(self, shape: Shape, seed: int, engines: tuple[str, ...] = ("hudi", "drawstring")) -> None:
         self.shape, self._random, self._engines = shape, random.Random(f"{shape.name} {seed}"), engines
         self.rows: dict[str, Row] = {}
-        self.number = 0
+        self.number = self._inserted = 0
 
     def next(self) -> Step:
         """Choose a step, and let the model take it."""
@@ -108,6 +108,8 @@ class History:
             return self._newer(self._random.sample(known, min(some, len(known))))
         if operation == "delete_partition":
             return self._new(1)
+        if operation in ("insert", "bulk_insert"):
+            return self._unseen(some)
         return self._new(some)
 
     def _newer(self, rows: Iterable[Row]) -> list[Row]:
@@ -117,7 +119,19 @@ class History:
 
     def _new(self, count: int) -> list[Row]:
         free = [f"k{i:02d}" for i in range(KEYS * 4) if f"k{i:02d}" not in self.rows]
-        keys = self._random.sample(free, min(count, len(free)))
+        return self._rows_of(self._random.sample(free, min(count, len(free))))
+
+    def _unseen(self, count: int) -> list[Row]:
+        """Rows of keys that never were there.
+
+        A log may have deleted the others, whose rows are still in base files: Hudi's next upsert of a key that an
+        insert brought back makes two rows of it.
+        """
+        keys = [f"n{self._inserted + i:03d}" for i in range(count)]
+        self._inserted += count
+        return self._rows_of(keys)
+
+    def _rows_of(self, keys: list[str]) -> list[Row]:
         return [(key, self._random.choice(PARTITIONS), 1, *self._values()) for key in keys]
 
     def _values(self) -> tuple[int, str]:
