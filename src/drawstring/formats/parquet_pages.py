@@ -1,6 +1,7 @@
 """Parquet page headers, looked at before any page is expanded: what a page claims decides what is allocated.
 
-A header is a Thrift struct in the compact protocol; of its fields only the two sizes matter here.
+A header is a Thrift struct in the compact protocol; of its fields only the two sizes matter here, and how many values
+a dictionary has.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ MAX_PAGE_BYTES = 256 << 20
 MAX_HEADER_BYTES = 16 << 20
 
 _WINDOW = 512
-_UNCOMPRESSED_SIZE, _COMPRESSED_SIZE = 2, 3
+_UNCOMPRESSED_SIZE, _COMPRESSED_SIZE, _DICTIONARY, _COUNT = 2, 3, 7, 1
 _BOOLEANS = (1, 2)
 _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = 3, (4, 5, 6), 7, 8, (9, 10), 12
 
@@ -26,6 +27,12 @@ def check_pages(file: Any, footer: Any, columns: Collection[str], *, all_chunks:
     """
     for first, end, name in _chunks(footer, frozenset(columns), 0 if all_chunks else MAX_PAGE_BYTES):
         _check_chunk(file, first, end, name)
+
+
+def dictionary_size(file: Any, position: int) -> tuple[int, int] | None:
+    """Return how many values the dictionary page at a position has, and in how many bytes; None for other pages."""
+    header = _Header(file, position)
+    return None if header.dictionary < 0 else (header.dictionary, header.uncompressed)
 
 
 def _chunks(footer: Any, columns: frozenset[str], at_least: int) -> Iterator[tuple[int, int, str]]:
@@ -59,33 +66,35 @@ def _check_chunk(file: Any, position: int, end: int, name: str) -> None:
 
 
 class _Header:
-    """The sizes that a page header claims, and where it ends."""
+    """What a page header claims: sizes, for a dictionary the number of its values, and where the header ends."""
 
     def __init__(self, file: Any, position: int) -> None:
         self._file, self._start, self._at = file, position, 0
         self._bytes = b""
-        self.uncompressed = self.compressed = -1
+        self.uncompressed = self.compressed = self.dictionary = -1
         self._read_struct(depth=0)
         self.end = position + self._at
 
-    def _read_struct(self, depth: int) -> None:
+    def _read_struct(self, depth: int, of: int = 0) -> None:
         if depth > 8:
             raise ValueError(f"the page header at byte {self._start} nests too deep")
         field = 0
         while (head := self._byte()) != 0:
             field = field + (head >> 4) if head >> 4 else self._zigzag()
-            value = self._skip(head & 15, depth)
+            value = self._skip(head & 15, depth, field)
+            if depth == 1 and (of, field) == (_DICTIONARY, _COUNT):
+                self.dictionary = value
             if depth == 0 and field == _UNCOMPRESSED_SIZE:
                 self.uncompressed = value
             if depth == 0 and field == _COMPRESSED_SIZE:
                 self.compressed = value
 
-    def _skip(self, kind: int, depth: int) -> int:
+    def _skip(self, kind: int, depth: int, field: int = 0) -> int:
         """Pass over one value; that of an integer is returned."""
         if kind in _INTEGERS:
             return self._zigzag()
         if kind == _STRUCT:
-            self._read_struct(depth + 1)
+            self._read_struct(depth + 1, field)
         elif kind == _BINARY:
             self._advance(self._varint())
         elif kind in (_BYTE, _DOUBLE):

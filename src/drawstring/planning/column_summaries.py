@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -15,6 +15,9 @@ from drawstring.planning.scan_planner import ScanPlanner
 from drawstring.planning.slice_statistics import SliceFacts
 from drawstring.predicates.ast import Column
 from drawstring.predicates.facts import ColumnFacts
+from drawstring.storage.base import Storage
+from drawstring.view.distinct_values import distinct_values
+from drawstring.view.footer_stats import bounds_beside_nan
 
 
 @dataclass(frozen=True)
@@ -40,23 +43,46 @@ def column_summaries(planner: ScanPlanner, tasks: Sequence[ReadTask]) -> list[Co
         name: schema.field(name).type for name in names if not pa.types.is_nested(schema.field(name).type)
     }
     facts = planner.facts(tasks, types, MAX_FOOTERS)
-    keys = frozenset(planner.source.state.config.record_key_fields)
-    found = [_summary(name, arrow, facts, is_key=keys == {name}) for name, arrow in types.items()]
+    state = planner.source.state
+    keys = frozenset(state.config.record_key_fields)
+    told = _Told.of(state.storage, tasks, {name: arrow for name, arrow in types.items() if keys != {name}})
+    found = [_summary(name, arrow, facts, told, is_key=keys == {name}) for name, arrow in types.items()]
     return [each for each in found if each is not None]
 
 
+@dataclass(frozen=True)
+class _Told:
+    """What base files tell of columns that is good for estimates alone: how many values differ, bounds of floats."""
+
+    distinct: Mapping[str, int]
+    bounds: Mapping[str, tuple[Any, Any]]
+
+    @staticmethod
+    def of(storage: Storage, tasks: Sequence[ReadTask], types: Mapping[str, pa.DataType]) -> _Told:
+        bases = [task.slice.base_file.path for task in tasks if task.slice.base_file and not task.mappings]
+        if len(bases) < len(tasks):
+            return _Told({}, {})
+        floats = [name for name, arrow in types.items() if pa.types.is_floating(arrow)]
+        bounds = bounds_beside_nan(storage, bases, floats) if floats and len(bases) <= MAX_FOOTERS else {}
+        return _Told(distinct_values(storage, bases, types.keys()), bounds)
+
+
 def _summary(
-    name: str, arrow: pa.DataType, slices: Sequence[SliceFacts], *, is_key: bool
+    name: str, arrow: pa.DataType, slices: Sequence[SliceFacts], told: _Told, *, is_key: bool
 ) -> ColumnSummary | None:
     known = [each.column(Column((name,)), arrow) for each in slices]
     facts = [each for each in known if each is not None]
     if not facts or len(facts) < len(known):
         return None
     present = [each for each in facts if not each.all_null]
-    lower, upper = _least(present), _greatest(present)
+    lower, upper = told.bounds.get(name, (_least(present), _greatest(present)))
     nulls = _nulls(slices, facts)
     rows = sum(each.rows or 0 for each in slices) if all(each.rows is not None for each in slices) else None
-    distinct = _distinct(lower, upper, None if rows is None else rows - (nulls or 0), is_key)
+    is_constant = bool(present) and all(
+        each.lower is not None and each.lower == each.upper for each in present
+    )
+    different = len({each.lower for each in present}) if is_constant else told.distinct.get(name)
+    distinct = _distinct(lower, upper, different, None if rows is None else rows - (nulls or 0), is_key)
     return ColumnSummary(name, arrow, lower, upper, nulls, distinct)
 
 
@@ -80,14 +106,14 @@ def _nulls(slices: Sequence[SliceFacts], facts: Sequence[ColumnFacts]) -> int | 
     return total
 
 
-def _distinct(lower: Any, upper: Any, rows: int | None, is_key: bool) -> int | None:
-    """Keys are unique; whole numbers and dates are taken to fill their range, as keys of dimensions do."""
+def _distinct(lower: Any, upper: Any, told: int | None, rows: int | None, is_key: bool) -> int | None:
+    """Keys are unique; of others files tell, and there are no more whole numbers and dates than within their range."""
     if rows is None:
         return None
     if is_key:
         return rows
-    width = _width(lower, upper)
-    return None if width is None else min(rows, width)
+    known = [each for each in (_width(lower, upper), told) if each is not None]
+    return min([rows, *known]) if known else None
 
 
 def _width(lower: Any, upper: Any) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -50,6 +50,30 @@ def footer_statistics(
     with ThreadPoolExecutor(_THREADS) as pool:
         footers = zip(wanted, pool.map(lambda path: _footer(storage, path), wanted), strict=True)
     return {path: _statistics(footer, columns) for path, footer in footers if footer is not None}
+
+
+def bounds_beside_nan(
+    storage: Storage, paths: Sequence[str], columns: Iterable[str]
+) -> dict[str, tuple[Any, Any]]:
+    """Return the bounds of float columns over files, by name: of all values but NaN, which is enough for estimates."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        footers = list(pool.map(lambda path: _footer(storage, path), paths))
+    found = {
+        name: [None if footer is None else footer.columns.get(name) for footer in footers] for name in columns
+    }
+    return {name: bounds for name, each in found.items() if (bounds := _bounds_over(each)) is not None}
+
+
+def _bounds_over(columns: Sequence[_ColumnStatistics | None]) -> tuple[Any, Any] | None:
+    present = [each for each in columns if each is None or each.nulls != each.rows]
+    known = [(each.lower, each.upper) for each in present if each is not None]
+    if (
+        not known
+        or len(known) < len(present)
+        or any(one is None or one != one for pair in known for one in pair)
+    ):
+        return None
+    return min(lower for lower, _ in known), max(upper for _, upper in known)
 
 
 def _footer(storage: Storage, path: str) -> _Footer | None:

@@ -49,6 +49,23 @@ def test_another_number_of_buckets_is_not_believed(path, buckets):
     assert found == [None] * 4
 
 
+@pytest.mark.parametrize("statistics", [True, False])
+def test_buckets_of_nothing_but_logs_are_believed_where_statistics_tell_their_keys(tmp_path, statistics):
+    options = {
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.table.name": "t",
+    }
+    path, ids = str(tmp_path / "t"), list(range(40))
+    table = drawstring.create_table(path, rows([1]).schema, options=options)
+    indexes = {"hoodie.metadata.index.column.stats.enable": str(statistics).lower()}
+    table.write(rows(ids), operation="upsert", options={**RULE, **indexes})
+    slices = [task.slice for task in drawstring.open_table(path).snapshot().scan().plan().tasks]
+    assert not any(each.base_file for each in slices)
+    assert sorted(keys(path, RULE)[1], key=str) == ([[0], [1], [2], [3]] if statistics else [None] * 4)
+    assert keys(path, {**RULE, "hoodie.bucket.index.num.buckets": "5"})[1] == [None] * 4
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -94,10 +94,17 @@ def _fill(buckets: Sequence[int | None], count: int) -> bool:
 
 
 def _is_proved(rule: BucketRule, tasks: Sequence[ReadTask], facts_of: FactsOf) -> bool:
-    """Whether the least and the greatest key of files lie in the buckets of their files."""
-    based = [task for task in tasks if task.slice.base_file is not None]
-    chosen = based[:: max(1, len(based) // _PROVING_FILES)]
-    asked = [replace(task, slice=replace(task.slice, log_files=())) for task in chosen]
+    """Whether the least and the greatest key of base files lie in their buckets; of logs, where there are only those.
+
+    The keys of logs are those that column statistics tell, if the table keeps them.
+    """
+    based = [
+        replace(task, slice=replace(task.slice, log_files=()))
+        for task in tasks
+        if task.slice.base_file is not None
+    ]
+    told = based or list(tasks)
+    asked = told[:: max(1, len(told) // _PROVING_FILES)]
     pairs = []
     for facts in facts_of(asked, {_KEY: pa.string()}, 2 * _PROVING_FILES):
         known = facts.column(Column((_KEY,)), pa.string())
