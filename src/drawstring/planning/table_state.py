@@ -49,11 +49,12 @@ def pin(
     key = (type(storage), storage.root, timeline.fingerprint, settings, switches)
     with _lock:
         known = _states.pop(key, None)
-        state = TableState(storage, config, timeline, *switches) if known is None else known
-        _states[key] = state
+        if known is None or known.has_lost_statistics:
+            known = TableState(storage, config, timeline, *switches)
+        _states[key] = known
         while len(_states) > _CACHED_STATES:
             _states.popitem(last=False)
-    return state
+    return known
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,12 @@ class TableState:
     def column_stats(self) -> ColumnStats | None:
         """The statistics of columns that the metadata table keeps."""
         return ColumnStats.of(self.metadata_table)
+
+    @property
+    def has_lost_statistics(self) -> bool:
+        """Whether statistics were read and found to be gone: a metadata table that is made anew changes no instant."""
+        known: ColumnStats | None = self.__dict__.get("column_stats")
+        return known is not None and known.is_gone
 
     @cached_property
     def listing(self) -> FileListing:

@@ -8,11 +8,13 @@ row groups.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Context, Decimal
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -25,6 +27,8 @@ from drawstring.view.metadata_keys import HASH_CHARACTERS, hash_text, partition_
 from drawstring.view.metadata_records import StatsColumns, StatsRecord, decode_column_stats, stats_columns
 from drawstring.view.metadata_table import MetadataTable
 from drawstring.view.statistics import FileStatistics, are_exact, comparable_bounds
+
+log = logging.getLogger(__name__)
 
 INDEX = "column_stats"
 PARTITION_INDEX = "partition_stats"
@@ -47,13 +51,19 @@ _TYPES: dict[int, pa.DataType] = {
 _DECIMAL, _UNKNOWN = 10, -1
 _PLAIN = tuple(_TYPES[ordinal] for ordinal in (2, 3, 4, 7))
 """Types whose values are stored as they are."""
+Told = TypeVar("Told")
 
 
 class ColumnStats:
-    """The `column_stats` index of a metadata table; what was read of many partitions is kept."""
+    """The `column_stats` index of a metadata table; what was read of many partitions is kept.
+
+    Where files of it are gone (it was made anew, or compacted and cleaned, since its timeline was listed) nothing is
+    known any more.
+    """
 
     def __init__(self, metadata: MetadataTable) -> None:
         self._metadata = metadata
+        self.is_gone = False
         self._kept: dict[Any, dict[FileKey, FileStatistics]] = {}
         self._bounds: dict[str, IntegerBounds | None] = {}
 
@@ -72,6 +82,22 @@ class ColumnStats:
             partitions: partition paths.
             find_empty: whether to look for files without rows, such as logs of nothing but deletes.
         """
+        return self._told(lambda: self._kept_statistics(columns, partitions, find_empty), {})
+
+    def _told(self, read: Callable[[], Told], nothing: Told) -> Told:
+        """What the index tells, or nothing where files of it are gone."""
+        if self.is_gone:
+            return nothing
+        try:
+            return read()
+        except FileNotFoundError as error:
+            log.warning("Not using column statistics: files of the metadata table were removed (%s).", error)
+            self.is_gone = True
+            return nothing
+
+    def _kept_statistics(
+        self, columns: Mapping[str, pa.DataType], partitions: Collection[str], find_empty: bool
+    ) -> Mapping[FileKey, FileStatistics]:
         if len(partitions) <= _FEW_PARTITIONS:
             return self._statistics(columns, partitions, find_empty)
         key = (frozenset(columns.items()), find_empty)
@@ -90,7 +116,7 @@ class ColumnStats:
         found: set[FileKey] = set()
         for column, wanted in ranges.items():
             if column not in self._bounds:
-                self._bounds[column] = self._integer_bounds(column)
+                self._bounds[column] = self._told(partial(self._integer_bounds, column), None)
             bounds = self._bounds[column]
             found |= set() if bounds is None else bounds.outside(wanted)
         return found
@@ -130,6 +156,11 @@ class ColumnStats:
         """
         if PARTITION_INDEX not in self._metadata.indexes or self._metadata.is_ahead:
             return {}
+        return self._told(lambda: self._partition_statistics(columns, partitions), {})
+
+    def _partition_statistics(
+        self, columns: Mapping[str, pa.DataType], partitions: Collection[str]
+    ) -> dict[str, FileStatistics]:
         by_hash = {_partition_hash(path): path for path in partitions}
         found: dict[str, dict[str, ColumnFacts]] = {}
         for name, wanted in columns.items():

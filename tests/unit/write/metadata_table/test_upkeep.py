@@ -190,6 +190,37 @@ def test_a_damaged_one_is_named_and_rebuilt_by_a_command(tmp_path, damage):
     assert_metadata_table_equals_table(storage, expect=ALL)
 
 
+def test_a_read_that_was_pinned_before_it_was_made_anew_or_dropped_does_without_its_statistics(
+    tmp_path, caplog
+):
+    table = drawstring.open_table(new_table(tmp_path / "t", ROWS).root)
+    # The timeline stays as it is, so what was listed for it is used again.
+    pinned = [drawstring.open_table(table.storage.root).snapshot() for _ in range(2)]
+    assert pinned[0].scan().to_arrow().num_rows == 3
+    table.rebuild_metadata()
+    for change, again in ((None, pinned[0]), (table.drop_metadata, pinned[1])):
+        if change is not None:
+            change()
+        for snapshot in (again, drawstring.open_table(table.storage.root).snapshot()):
+            assert snapshot.scan().where("city = 'oslo' AND ts = 1").to_arrow().num_rows == 2
+            assert snapshot.scan().where("ts = 9").to_arrow().num_rows == 0
+            assert snapshot.scan().count() == 3
+    assert "Not using column statistics" in caplog.text
+
+
+def test_statistics_are_used_again_after_it_was_made_anew(tmp_path):
+    storage = new_table(tmp_path / "t", ROWS)
+
+    def plan():
+        return drawstring.open_table(storage.root).snapshot().scan().where("ts = 9").plan()
+
+    assert not plan().tasks
+    drawstring.open_table(storage.root).rebuild_metadata()
+    plan()
+    assert not plan().tasks
+    assert not load_state(storage).has_lost_statistics
+
+
 def test_it_is_dropped_by_a_command(tmp_path):
     storage = new_table(tmp_path / "t", ROWS)
     for output in ("Removed", "There is no"):
