@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+
+import drawstring
 
 ROOT = Path(__file__).resolve().parents[2]
 HOMES = (ROOT, ROOT / "src" / "drawstring", ROOT / "bridge" / "src" / "main" / "scala")
@@ -48,3 +51,41 @@ def test_the_doors_that_pages_name_are_in_the_makefile(page):
     doors = set(re.findall(r"`make ([a-z-]+)", (ROOT / page).read_text(encoding="utf-8")))
     assert doors
     assert sorted(door for door in doors if not re.search(rf"^{door}:", makefile, re.MULTILINE)) == []
+
+
+TRIPS = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
+
+
+@pytest.fixture
+def trips(tmp_path):
+    """The table that pages read, with a log file."""
+    fields = {"id": pa.int64(), "fare": pa.float64(), "ts": pa.int64(), "city": pa.string()}
+    table = drawstring.create_table(tmp_path / "trips", pa.schema(fields.items()), options=TRIPS)
+    for ts in (100, 101):
+        table.write(pa.table({"id": [1, 2], "fare": [19.5, 7.0], "ts": [ts, ts], "city": ["basel", "bern"]}))
+    return tmp_path / "trips"
+
+
+def snippets() -> list[str]:
+    """The blocks of Python that need no Spark session."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    blocks = [
+        block for page in pages for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    ]
+    return [block for block in blocks if not re.search(r"\bspark\.|\.format\(", block)]
+
+
+@pytest.mark.parametrize("snippet", snippets(), ids=lambda snippet: snippet.split("\n\n")[-1].split("\n")[0])
+def test_snippets_that_need_no_spark_run_as_printed(snippet, trips):
+    place = trips.with_name("new") if "create_table" in snippet else trips
+    exec(compile(snippet.replace("/data/trips", str(place)), "snippet", "exec"), {})
+
+
+def test_some_snippets_need_no_spark():
+    assert len(snippets()) > 5
