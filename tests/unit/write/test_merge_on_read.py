@@ -20,6 +20,7 @@ from drawstring.model.commit_metadata import CommitMetadata, WriteStat
 from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice, LogFile
 from drawstring.model.instant import Action, Instant, State
 from drawstring.storage import LocalStorage, MemoryStorage
+from drawstring.write import conflicts
 from drawstring.write.assignment import Layout, Way, assign
 from drawstring.write.conflicts import Candidate, check_groups
 from drawstring.write.services.compacting import compact
@@ -56,6 +57,41 @@ def test_an_overwrite_beside_a_planned_compaction_is_told_to_run_the_plan_first(
     table.compact()
     table.write(rows((2, "oslo", 1, "c")), operation="insert_overwrite")
     assert seen(table) == [(2, "oslo", "c")]
+
+
+def overwritten_beside_a_plan(tmp_path, monkeypatch):
+    """Apache Hudi overwrites file groups that a compaction plan names; drawstring would refuse."""
+    options = {**OPTIONS, "hoodie.metadata.enable": "false"}
+    table = drawstring.create_table(tmp_path / "t", SCHEMA, options=options)
+    table.write(rows((1, "oslo", 1, "a"), (2, "rome", 1, "a")), options=options)
+    table.write(rows((1, "oslo", 2, "b"), (2, "rome", 2, "b")), options=options)
+    table.compact(run=False, options=options)
+    with monkeypatch.context() as patched:
+        patched.setattr(conflicts, "check_pending_plans", lambda *_: None)
+        table.write(rows((3, "oslo", 1, "c")), operation="insert_overwrite", options=options)
+    return table
+
+
+def test_a_cleaner_keeps_what_a_plan_names_of_a_replaced_group(tmp_path, monkeypatch):
+    table = overwritten_beside_a_plan(tmp_path, monkeypatch)
+    newest = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+    assert "oslo" not in table.clean(options=newest).files
+    assert table.compact().compactions[0].completion_time
+    assert seen(table) == [(2, "rome", "b"), (3, "oslo", "c")]
+    assert len(table.clean(options=newest).files["oslo"]) == 3
+
+
+def test_a_plan_runs_without_the_replaced_groups_whose_files_were_cleaned(tmp_path, monkeypatch):
+    table = overwritten_beside_a_plan(tmp_path, monkeypatch)
+    plan = table.compact(dry_run=True).compactions[0]
+    (group,) = (one for one in plan.groups if one.partition_path == "oslo")
+    for name in (group.base_file, *group.log_files):
+        (Path(table.path) / "oslo" / name).unlink()
+    done = table.compact().compactions[0]
+    assert (done.instant, done.rows) == (plan.instant, 1)
+    assert seen(table) == [(2, "rome", "b"), (3, "oslo", "c")]
+    table.write(rows((2, "rome", 3, "d"), (3, "oslo", 3, "d")))
+    assert seen(table) == [(2, "rome", "d"), (3, "oslo", "d")]
 
 
 def test_all_operations(table):

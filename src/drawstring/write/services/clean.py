@@ -143,11 +143,12 @@ def _outdated(
     retained: Instant | None,
 ) -> Iterator[FileSlice]:
     """Yield the slices of a group that no reader needs, `history` being newest first."""
+    needed = _needed_by_compaction(history, given.compactions.get(group))
     replaced_at = given.replaced.get(group)
     if replaced_at is not None and (retained is None or replaced_at < retained.requested_time):
-        yield from history
+        # Apache Hudi overwrites groups that a plan names; the plan must stay possible.
+        yield from (old for old in history if old not in needed)
         return
-    needed = _needed_by_compaction(history, given.compactions.get(group))
     if retention.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
         countable = [old for old in history if old not in needed]
         yield from countable[retention.file_versions :]

@@ -113,14 +113,22 @@ def _last_compaction(instants: Sequence[Instant], *, requested: bool) -> str | N
 
 
 def planned_tasks(state: TableState, instant: Instant) -> Iterator[ReadTask]:
-    """Yield, for each file group of a plan, the task that reads what is to be merged."""
-    facts = TaskFacts(state, TableSchemas(state, None))
+    """Yield, for each file group of a plan, the task that reads what is to be merged.
+
+    Groups that Apache Hudi has replaced since, and whose files it has cleaned, are left out: nobody reads them.
+    """
+    facts, replaced = TaskFacts(state, TableSchemas(state, None)), state.visibility(None).replaced
     sizes: dict[str, dict[str, int]] = {}
     for operation in state.reader.compaction_plan(instant):
         path = operation.partition_path
         if path not in sizes:
             sizes[path] = dict(state.listing.files(path))
-        yield facts.task(_slice(state, operation, sizes[path]))
+        group, names = (
+            FileGroupId(path, operation.file_id),
+            {operation.base_file, *operation.log_files} - {None},
+        )
+        if group not in replaced or names <= sizes[path].keys():
+            yield facts.task(_slice(state, operation, sizes[path]))
 
 
 def _slice(state: TableState, operation: CompactionOperation, sizes: dict[str, int]) -> FileSlice:
