@@ -195,6 +195,7 @@ def test_a_page_that_claims_two_gigabytes_does_not_end_the_jvm(written, flag):
     claimed = b"\xfe\xff\xff\xff\x0f"[: size - start - 2][:-1] + b"\x7f"
     outcome = written.outcome(file, content[: start + 3] + claimed + content[size + 1 :], flag)
     assert isinstance(outcome, CorruptTable)
+    assert outcome.condition == "UNREADABLE_BASE_FILE"
     assert_named(outcome, file)
     assert written.rows(flag) == written.expected
 

@@ -171,5 +171,7 @@ def encrypted_parquet(path: str) -> UnsupportedTable:
 def unreadable_parquet(path: str, reason: object) -> CorruptTable:
     """The error for a Parquet file that cannot be read."""
     return CorruptTable(
-        f"Parquet file {path} cannot be read: {reason}", condition="UNREADABLE_BASE_FILE", path=path
+        f"Parquet file {path} cannot be read: {str(reason).rstrip('.')}.",
+        condition="UNREADABLE_BASE_FILE",
+        path=path,
     )

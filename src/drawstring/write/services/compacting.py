@@ -158,7 +158,8 @@ def _chosen(state: TableState, options: ServiceOptions, kind: Kind) -> list[File
 def _require_merge_on_read(state: TableState) -> None:
     if not state.config.is_merge_on_read:
         raise UnsupportedTable(
-            f"Cannot compact {state.storage.root}: it is a copy-on-write table, which has no log files.",
+            f"Cannot compact {state.storage.root}: it is a copy-on-write table, which has no log files. Its "
+            "writes merge rows into base files at once; there is nothing to do.",
             condition="NOTHING_TO_COMPACT",
             operation=COMPACT,
             path=state.storage.root,

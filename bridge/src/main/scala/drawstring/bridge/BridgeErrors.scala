@@ -75,7 +75,7 @@ object BridgeErrors {
     val instant = file.getName.stripSuffix(".parquet").split('_').last
     val folder = file.getParent.toUri.getPath
     val partition = folder.stripPrefix(new Path(root).toUri.getPath).stripPrefix("/")
-    val error = Wire.obj().put("class", "CorruptTable").put("condition", "UNREADABLE_FILE")
+    val error = Wire.obj().put("class", "CorruptTable").put("condition", "UNREADABLE_BASE_FILE")
     error.put(
       "message",
       s"Cannot read base file $file (partition '$partition', instant $instant): ${reason(cause)}. Expected a whole " +
@@ -115,7 +115,12 @@ object BridgeErrors {
   )
 
   def workerProtocol(kind: Char): DrawstringBridgeException =
-    make("BridgeError", "WORKER_PROTOCOL", s"A drawstring worker sent a frame '$kind' where it is not expected.")
+    make(
+      "BridgeError",
+      "WORKER_PROTOCOL",
+      s"A drawstring worker sent a frame '$kind' where it is not expected. The bridge jar and the executors' Python " +
+        "package differ: restart the session with one drawstring version."
+    )
 
   def unknownCast(kind: String, found: String, wanted: String): DrawstringBridgeException = make(
     "BridgeError",
