@@ -146,6 +146,9 @@ def check_pending_plans(now: TableState, write_set: WriteSet, ours: str) -> None
             )
             # New groups too: other writers may have made the same meanwhile.
             touched = write_set.groups | write_set.appended
+            if instant.action is Action.COMPACTION:
+                # Its base file belongs to a group that nobody reads any more; Apache Hudi overwrites such groups too.
+                touched -= write_set.overwritten
             common = planned_groups(now, instant) & (
                 touched - (write_set.appended if stands else frozenset())
             )

@@ -29,7 +29,7 @@ from drawstring.write.steps import step
 from drawstring.write.support import refuse_buckets, refuse_skeletons
 from drawstring.write.table_facts import average_record_size, visible_slices
 from drawstring.write.transaction import Transaction
-from drawstring.write.write_set import WriteSet, appended_groups, existing_groups, groups_of
+from drawstring.write.write_set import WriteSet, appended_groups, existing_groups, groups_of, replaced_groups
 
 
 class RowWrite:
@@ -83,6 +83,7 @@ class RowWrite:
             sink_batch=self._plan.options.sink_batch,
             non_blocking=self._plan.is_non_blocking,
             searched=self._searched,
+            overwritten=frozenset(replaced_groups(metadata)),
         )
 
     def _append(self) -> list[WriteStat]:

@@ -16,6 +16,7 @@ class WriteSet:
 
     - `groups`: file groups that it rewrote or replaced, as they were when it began.
     - `appended`: those of them that only got log files.
+    - `overwritten`: those of them in whose place an overwrite puts new groups.
     - `partitions`: partitions that it replaced whole, whatever is in them.
     - `buckets`: partition and number of the buckets that it wrote, with a bucket index: another write may have made
       another group of the same bucket.
@@ -38,6 +39,7 @@ class WriteSet:
     keys_are_global: bool = False
     non_blocking: bool = False
     searched: frozenset[str] = frozenset()
+    overwritten: frozenset[FileGroupId] = frozenset()
 
 
 def groups_of(metadata: CommitMetadata) -> frozenset[FileGroupId]:

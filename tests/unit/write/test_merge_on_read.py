@@ -20,13 +20,13 @@ from drawstring.model.commit_metadata import CommitMetadata, WriteStat
 from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice, LogFile
 from drawstring.model.instant import Action, Instant, State
 from drawstring.storage import LocalStorage, MemoryStorage
-from drawstring.write import conflicts
 from drawstring.write.assignment import Layout, Way, assign
 from drawstring.write.conflicts import Candidate, check_groups
 from drawstring.write.services.compacting import compact
 from drawstring.write.transaction import Transaction
 from drawstring.write.write_set import WriteSet
 from tests.support.hand_table import HandTable
+from tests.support.metadata_check import assert_metadata_table_equals_table
 from tests.support.trips_table import OPTIONS as COPY_ON_WRITE_OPTIONS
 from tests.support.trips_table import SCHEMA, rows, seen
 
@@ -47,33 +47,31 @@ def blocks(table, log: Path):
     return list(scan_log_file(table.storage, str(log.relative_to(table.path))).blocks)
 
 
-def test_an_overwrite_beside_a_planned_compaction_is_told_to_run_the_plan_first(table):
-    table.write(rows((1, "oslo", 1, "a")))
+def test_dropping_partitions_of_a_planned_compaction_is_told_to_run_the_plan_first(table):
+    table.write(rows((1, "oslo", 1, "a"), (2, "rome", 1, "a")))
     table.write(rows((1, "oslo", 2, "b")))
     table.compact(run=False)
     with pytest.raises(CommitConflict, match=r"run the plan first \(`drawstring compact") as caught:
-        table.write(rows((2, "oslo", 1, "c")), operation="insert_overwrite")
+        table.delete_partitions("oslo")
     assert caught.value.condition == "PENDING_PLAN"
     table.compact()
-    table.write(rows((2, "oslo", 1, "c")), operation="insert_overwrite")
-    assert seen(table) == [(2, "oslo", "c")]
+    table.delete_partitions("oslo")
+    assert seen(table) == [(2, "rome", "a")]
 
 
-def overwritten_beside_a_plan(tmp_path, monkeypatch):
-    """Apache Hudi overwrites file groups that a compaction plan names; drawstring would refuse."""
+def overwritten_beside_a_plan(tmp_path):
+    """A table with a compaction plan that names a file group which has been overwritten since."""
     options = {**OPTIONS, "hoodie.metadata.enable": "false"}
     table = drawstring.create_table(tmp_path / "t", SCHEMA, options=options)
     table.write(rows((1, "oslo", 1, "a"), (2, "rome", 1, "a")), options=options)
     table.write(rows((1, "oslo", 2, "b"), (2, "rome", 2, "b")), options=options)
     table.compact(run=False, options=options)
-    with monkeypatch.context() as patched:
-        patched.setattr(conflicts, "check_pending_plans", lambda *_: None)
-        table.write(rows((3, "oslo", 1, "c")), operation="insert_overwrite", options=options)
+    table.write(rows((3, "oslo", 1, "c")), operation="insert_overwrite", options=options)
     return table
 
 
-def test_a_cleaner_keeps_what_a_plan_names_of_a_replaced_group(tmp_path, monkeypatch):
-    table = overwritten_beside_a_plan(tmp_path, monkeypatch)
+def test_a_cleaner_keeps_what_a_plan_names_of_a_replaced_group(tmp_path):
+    table = overwritten_beside_a_plan(tmp_path)
     newest = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
     assert "oslo" not in table.clean(options=newest).files
     assert table.compact().compactions[0].completion_time
@@ -81,8 +79,26 @@ def test_a_cleaner_keeps_what_a_plan_names_of_a_replaced_group(tmp_path, monkeyp
     assert len(table.clean(options=newest).files["oslo"]) == 3
 
 
-def test_a_plan_runs_without_the_replaced_groups_whose_files_were_cleaned(tmp_path, monkeypatch):
-    table = overwritten_beside_a_plan(tmp_path, monkeypatch)
+@pytest.mark.parametrize("operation", ["insert_overwrite", "insert_overwrite_table"])
+def test_what_a_plan_makes_of_overwritten_groups_is_never_seen(table, operation):
+    table.write(rows((1, "oslo", 1, "a"), (2, "oslo", 1, "a")))
+    table.write(rows((1, "oslo", 2, "b")))
+    planned = table.compact(run=False).compactions[0].instant
+    before = table.timeline.completed_writes[-1].requested_time
+    table.write(rows((2, "oslo", 1, "c")), operation=operation)
+    overwritten = table.timeline.completed_writes[-1]
+    table.write(rows((2, "oslo", 2, "d")))
+    assert [one.instant for one in table.compact(schedule=False).compactions] == [planned]
+    assert seen(table) == [(2, "oslo", "d")]
+    found = table.snapshot(as_of=before).scan().select("id", "v").to_arrow().to_pydict()
+    assert sorted(zip(found["id"], found["v"], strict=True)) == [(1, "b"), (2, "a")]
+    since = table.incremental(begin=overwritten.completion_time).scan().to_arrow()
+    assert since.column("v").to_pylist() == ["d"]
+    assert_metadata_table_equals_table(table.storage)
+
+
+def test_a_plan_runs_without_the_replaced_groups_whose_files_were_cleaned(tmp_path):
+    table = overwritten_beside_a_plan(tmp_path)
     plan = table.compact(dry_run=True).compactions[0]
     (group,) = (one for one in plan.groups if one.partition_path == "oslo")
     for name in (group.base_file, *group.log_files):
