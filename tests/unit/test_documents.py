@@ -46,11 +46,11 @@ def test_every_decision_is_in_the_index_in_order():
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_the_doors_that_pages_name_are_in_the_makefile(page):
+def test_make_targets_that_pages_name_are_in_the_makefile(page):
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    doors = set(re.findall(r"`make ([a-z-]+)", (ROOT / page).read_text(encoding="utf-8")))
-    assert doors
-    assert sorted(door for door in doors if not re.search(rf"^{door}:", makefile, re.MULTILINE)) == []
+    targets = set(re.findall(r"`make ([a-z-]+)", (ROOT / page).read_text(encoding="utf-8")))
+    assert targets
+    assert sorted(target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)) == []
 
 
 TRIPS = {
