@@ -17,10 +17,11 @@ writer's. Under the table's lock, before file groups are compared, a strategy sa
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from drawstring.config.concurrency_options import RECONCILE_SCHEMAS, SIMPLE_SCHEMA_STRATEGY
 from drawstring.errors import ConcurrentSchemaEvolution, IncompatibleSchema, InvalidOption
 from drawstring.model.instant import Action, Instant
 from drawstring.schema.avro_equality import AvroSchema, expand, is_null_schema, parse_avro, same_schema
@@ -44,84 +45,76 @@ class Resolution:
         return json.dumps(self.schema) if self.schema is not None else ""
 
 
-class SchemaConflictResolutionStrategy(Protocol):
-    """Decides what a commit records as the table's schema."""
+class TableSchemaChange:
+    """The table's schema when a write began (`start`) and when it is validated (`now`), with the instants that set it.
 
-    def resolve(
+    A schema without an instant that counts (`eligible`) is that of a table which nobody has written to: it is only the
+    `current` one, and conflicts with nothing.
+    """
+
+    def __init__(
         self,
-        *,
         start: AvroSchema | None,
         now: AvroSchema | None,
-        writer: AvroSchema | None,
+        *,
         start_instant: str | None,
         now_instant: str | None,
-        writer_instant: str,
-    ) -> Resolution:
-        """Return the schema to record; raises `ConcurrentSchemaEvolution`.
+    ) -> None:
+        self.start = start if start_instant is not None and start else None
+        self.now = now if now_instant is not None and now else None
+        self.start_instant, self.now_instant = start_instant, now_instant
+        self.current = now or None
 
-        `start_instant` and `now_instant` are the newest instants that count (`eligible`) when the write began and now.
-        """
-        ...
+    @property
+    def is_untouched(self) -> bool:
+        """Whether no write that counts has completed in between."""
+        return self.start_instant == self.now_instant
+
+    @property
+    def scenario_of_conflict(self) -> int:
+        """The number of the scenario in which all three schemas differ."""
+        return 3 if self.start is None else 8
 
 
-@dataclass(frozen=True)
-class SimpleSchemaConflictResolutionStrategy:
+OnConflict = Callable[[TableSchemaChange, AvroSchema, str], Resolution]
+"""Decides where the schemas of the table, of the writer and of the start all differ; given the writer's instant."""
+
+
+def resolve(
+    table: TableSchemaChange,
+    writer: AvroSchema | None,
+    *,
+    instant: str,
+    strategy: str = SIMPLE_SCHEMA_STRATEGY,
+) -> Resolution:
+    """Return the schema that the commit of a writer's instant records; raises `ConcurrentSchemaEvolution`."""
+    on_conflict = strategy_named(strategy)
+    found = _without_conflict(table, writer)
+    if found is not None:
+        return found
+    assert writer is not None
+    return on_conflict(table, writer, instant)
+
+
+def _refuse(table: TableSchemaChange, writer: AvroSchema, instant: str) -> Resolution:
     """RFC-82 as Hudi has it: schemas are compared for equality only."""
-
-    def resolve(
-        self,
-        *,
-        start: AvroSchema | None,
-        now: AvroSchema | None,
-        writer: AvroSchema | None,
-        start_instant: str | None,
-        now_instant: str | None,
-        writer_instant: str,
-    ) -> Resolution:
-        """Return the schema to record; raises `ConcurrentSchemaEvolution` in the scenarios 3 and 8."""
-        table = _Table(start, now, start_instant, now_instant)
-        found = _without_conflict(table, writer)
-        if found is not None:
-            return found
-        assert writer is not None
-        raise _conflict(table, writer, writer_instant)
+    raise _conflict(table, writer, instant)
 
 
-@dataclass(frozen=True)
-class ReconcileSchemaConflictResolutionStrategy:
-    """RFC-82, and where it sees a conflict the union of both schemas, if every file of both stays readable."""
-
-    def resolve(
-        self,
-        *,
-        start: AvroSchema | None,
-        now: AvroSchema | None,
-        writer: AvroSchema | None,
-        start_instant: str | None,
-        now_instant: str | None,
-        writer_instant: str,
-    ) -> Resolution:
-        """Return the schema to record; raises `ConcurrentSchemaEvolution` where both are incompatible."""
-        table = _Table(start, now, start_instant, now_instant)
-        found = _without_conflict(table, writer)
-        if found is not None:
-            return found
-        assert writer is not None
-        assert table.now is not None
-        try:
-            return Resolution(union_schema(table.start, table.now, writer), table.scenario_of_conflict)
-        except IncompatibleSchema as error:
-            raise _conflict(table, writer, writer_instant, why=error.message) from error
+def _reconcile(table: TableSchemaChange, writer: AvroSchema, instant: str) -> Resolution:
+    """Beyond RFC-82: the union of both schemas, if every file of both stays readable."""
+    assert table.now is not None
+    try:
+        return Resolution(union_schema(table.start, table.now, writer), table.scenario_of_conflict)
+    except IncompatibleSchema as error:
+        raise _conflict(table, writer, instant, why=error.message) from error
 
 
-STRATEGIES: dict[str, SchemaConflictResolutionStrategy] = {
-    "simple": SimpleSchemaConflictResolutionStrategy(),
-    "reconcile": ReconcileSchemaConflictResolutionStrategy(),
-}
-"""By the value of `hoodie.write.concurrency.schema.conflict.resolution.strategy`."""
+STRATEGIES: dict[str, OnConflict] = {SIMPLE_SCHEMA_STRATEGY: _refuse, RECONCILE_SCHEMAS: _reconcile}
+"""What to do in the scenarios 3 and 8, by `hoodie.write.concurrency.schema.conflict.resolution.strategy`."""
 
 
-def strategy_named(name: str) -> SchemaConflictResolutionStrategy:
+def strategy_named(name: str) -> OnConflict:
     """Return a strategy by its name in the options."""
     if name not in STRATEGIES:
         raise InvalidOption(
@@ -132,27 +125,6 @@ def strategy_named(name: str) -> SchemaConflictResolutionStrategy:
             allowed=list(STRATEGIES),
         )
     return STRATEGIES[name]
-
-
-def resolve(
-    *,
-    start: AvroSchema | None,
-    now: AvroSchema | None,
-    writer: AvroSchema | None,
-    start_instant: str | None,
-    now_instant: str | None,
-    writer_instant: str,
-    strategy: str = "simple",
-) -> Resolution:
-    """Return what the named strategy decides; raises `ConcurrentSchemaEvolution`."""
-    return strategy_named(strategy).resolve(
-        start=start,
-        now=now,
-        writer=writer,
-        start_instant=start_instant,
-        now_instant=now_instant,
-        writer_instant=writer_instant,
-    )
 
 
 def eligible(
@@ -179,49 +151,23 @@ def eligible(
 
 
 def schema_at(
-    instants: Iterable[Instant],
+    instants: Sequence[Instant],
     *,
     schema_of: Callable[[Instant], str | None],
-    not_after: str | None = None,
     create_schema: str | None = None,
 ) -> tuple[str | None, str | None]:
-    """Return the newest instant completed not after a time, and the table's schema there; None where there is none.
+    """Return the newest instant, and the table's schema there; None where there is none.
 
     `instants` are those that `eligible` returned. The schema is that of the newest commit that records one, else the
     one that the table was created with.
     """
-    seen = [i for i in instants if not_after is None or (i.completion_time or "") <= not_after]
-    if not seen:
+    if not instants:
         return None, create_schema or None
-    schema = next((text for text in map(schema_of, seen) if text), None)
-    return seen[0].requested_time, schema or create_schema or None
+    schema = next((text for text in map(schema_of, instants) if text), None)
+    return instants[0].requested_time, schema or create_schema or None
 
 
-class _Table:
-    """What is known of the table's schema at both moments; a schema without an instant that counts is none."""
-
-    def __init__(
-        self,
-        start: AvroSchema | None,
-        now: AvroSchema | None,
-        start_instant: str | None,
-        now_instant: str | None,
-    ) -> None:
-        self.start = start if start_instant is not None and start else None
-        self.now = now if now_instant is not None and now else None
-        self.start_instant, self.now_instant = start_instant, now_instant
-        self.current = now or None
-
-    @property
-    def is_untouched(self) -> bool:
-        return self.start_instant == self.now_instant
-
-    @property
-    def scenario_of_conflict(self) -> int:
-        return 3 if self.start is None else 8
-
-
-def _without_conflict(table: _Table, writer: AvroSchema | None) -> Resolution | None:
+def _without_conflict(table: TableSchemaChange, writer: AvroSchema | None) -> Resolution | None:
     """Every scenario but 3 and 8; the order of the questions is that of Hudi."""
     if not writer:
         return Resolution(None, NOT_RESOLVED)
@@ -250,7 +196,7 @@ def _stored(schema: AvroSchema) -> dict[str, Any]:
 
 
 def _conflict(
-    table: _Table, writer: AvroSchema, writer_instant: str, *, why: str = ""
+    table: TableSchemaChange, writer: AvroSchema, instant: str, *, why: str = ""
 ) -> ConcurrentSchemaEvolution:
     assert table.now is not None
     retryable = _can_follow(table.now, writer)
@@ -259,13 +205,13 @@ def _conflict(
     )
     began = "had no schema" if table.start is None else f"had the schema of {table.start_instant}"
     return ConcurrentSchemaEvolution(
-        f"The write {writer_instant} and the commit {table.now_instant} changed the table's schema in different ways. "
+        f"The write {instant} and the commit {table.now_instant} changed the table's schema in different ways. "
         f"When the write began, the table {began}.\n"
         f"Changed by {table.now_instant}:\n{_changed(table.start, table.now)}\n"
         f"Changed by this write:\n{_changed(table.start, writer)}\n"
         f"{f'{why} ' if why else ''}Nothing of this write is visible. {again}",
         condition="CONCURRENT_SCHEMA_EVOLUTION",
-        instant=writer_instant,
+        instant=instant,
         other_instant=table.now_instant,
         start_instant=table.start_instant,
         scenario=table.scenario_of_conflict,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from drawstring.config.concurrency_options import ConcurrencyOptions
 from drawstring.model.commit_metadata import SERVICE_OPERATIONS
 from drawstring.planning.table_state import TableState
-from drawstring.write.schema_conflicts import eligible, schema_at, strategy_named
+from drawstring.write.schema_conflicts import TableSchemaChange, eligible, resolve, schema_at
 from drawstring.write.transaction import SchemaRule, written_schema
 from drawstring.write.write_set import WriteSet
 
@@ -14,20 +14,17 @@ def schema_rule(options: ConcurrencyOptions) -> SchemaRule:
     """Return the rule that the options ask for. It holds in every mode: two jobs at once need no setting."""
     if not options.resolve_schema_conflicts:
         return written_schema
-    strategy = strategy_named(options.schema_strategy)
 
     def resolved(start: TableState, now: TableState, write_set: WriteSet, instant: str) -> str:
         if start.timeline.completed_writes == now.timeline.completed_writes:
             return write_set.schema_written
         start_instant, start_schema = _schema_of(start)
         now_instant, now_schema = _schema_of(now)
-        resolution = strategy.resolve(
-            start=start_schema,
-            now=now_schema,
-            writer=write_set.schema_written or None,
-            start_instant=start_instant,
-            now_instant=now_instant,
-            writer_instant=instant,
+        table = TableSchemaChange(
+            start_schema, now_schema, start_instant=start_instant, now_instant=now_instant
+        )
+        resolution = resolve(
+            table, write_set.schema_written or None, instant=instant, strategy=options.schema_strategy
         )
         return resolution.text or write_set.schema_written
 

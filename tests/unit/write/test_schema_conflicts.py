@@ -16,6 +16,7 @@ from drawstring.schema.projection import plan_projection
 from drawstring.write.schema_conflicts import (
     NOT_RESOLVED,
     STRATEGIES,
+    TableSchemaChange,
     eligible,
     resolve,
     schema_at,
@@ -67,13 +68,8 @@ SCENARIOS = [
 
 
 def decide(start, now, writer, *, strategy="simple", **instants):
-    names = {
-        "start_instant": "001" if start else None,
-        "now_instant": "002" if now else None,
-        "writer_instant": "003",
-        **instants,
-    }
-    return resolve(start=start, now=now, writer=writer, strategy=strategy, **names)
+    names = {"start_instant": "001" if start else None, "now_instant": "002" if now else None, **instants}
+    return resolve(TableSchemaChange(start, now, **names), writer, instant="003", strategy=strategy)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -353,13 +349,13 @@ def test_instants_that_count_come_by_completion_the_newest_first(table_type, exp
     assert [i.requested_time for i in found] == expected
 
 
-def test_schema_at_a_time_is_that_of_the_newest_commit_that_has_one():
+def test_schema_is_that_of_the_newest_commit_that_has_one():
     found = eligible(TIMELINE, "COPY_ON_WRITE")
     schemas = {"01": "", "06": None, "04": "S4"}
     of = lambda i: schemas[i.requested_time]  # noqa: E731
     assert schema_at(found, schema_of=of) == ("01", "S4")
-    assert schema_at(found, schema_of=of, not_after="08") == ("06", "S4")
-    assert schema_at(found, schema_of=of, not_after="04", create_schema="C") == (None, "C")
+    assert schema_at(found[1:], schema_of=of) == ("06", "S4")
+    assert schema_at([], schema_of=of, create_schema="C") == (None, "C")
     assert schema_at(found, schema_of=lambda _: None, create_schema="C") == ("01", "C")
     assert schema_at([], schema_of=of) == (None, None)
 
