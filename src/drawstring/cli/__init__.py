@@ -1,4 +1,4 @@
-"""The command line: `drawstring doctor`, `drawstring inspect PATH`, `drawstring plan PATH`."""
+"""The commands of `drawstring`: doctor, inspect, plan, rollback, metadata, clean, archive, compact."""
 
 from drawstring.cli.app import main
 

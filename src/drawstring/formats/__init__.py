@@ -1,1 +1,1 @@
-"""drawstring.formats."""
+"""Bytes to values and back: log blocks, Avro, HFiles, Parquet footers. Knows files, not tables."""

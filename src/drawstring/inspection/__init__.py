@@ -1,4 +1,4 @@
-"""What a table looks like from above, as values: for the command line, for notebooks, for programs."""
+"""Reports about a table and about a scan plan, as values: for the command line, notebooks and programs."""
 
 from drawstring.inspection.plan_report import PlanReport, SkippedGroup, SkippedSlice, TaskReport
 from drawstring.inspection.problems import Problem

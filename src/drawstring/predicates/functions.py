@@ -17,7 +17,6 @@ import pyarrow as pa
 from drawstring.predicates.ast import Call, Column
 from drawstring.predicates.facts import ColumnFacts
 
-Bounds = tuple[Any, Any]
 Function = Callable[[Call, ColumnFacts], ColumnFacts | None]
 
 _ZONES = dt.timedelta(hours=16)

@@ -1,1 +1,1 @@
-"""drawstring.schema."""
+"""Avro and Arrow schemas, projections from file schemas to the table's, column ids, values as text."""

@@ -1,1 +1,1 @@
-"""Writing tables: new tables, transactions, keys, file groups and base files. Knows Arrow, not Spark."""
+"""Writing tables: keys, index, file groups, files, transactions, locks, rollback, services. Knows Arrow, not Spark."""

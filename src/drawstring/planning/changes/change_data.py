@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import pyarrow as pa
 
@@ -100,9 +100,7 @@ class ChangeData:
         for instant, metadata in self._changelog.writes:
             stats = {FileGroupId(stat.partition_path, stat.file_id): stat for stat in metadata.stats}
             for group in touched_groups(metadata):
-                task = self._changelog.or_skipped(
-                    lambda of=group, at=instant, said=stats: self._task(of, at, said.get(of))  # type: ignore[misc]
-                )
+                task = self._changelog.or_skipped(partial(self._task, group, instant, stats.get(group)))
                 found += [task] if task is not None else []
         return found
 

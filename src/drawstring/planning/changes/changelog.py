@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -127,7 +127,7 @@ class Changelog:
         """Each file group before and after each commit."""
         for instant, metadata in self.writes:
             for group in touched_groups(metadata):
-                task = self.or_skipped(lambda at=instant, of=group: self.comparison(of, at))  # type: ignore[misc]
+                task = self.or_skipped(partial(self.comparison, group, instant))
                 if task is not None:
                     yield task
 
@@ -152,7 +152,7 @@ class Changelog:
             return
         begin, end = self.begin, _time(self.writes[-1][0])
         for groups in net_groups(writes_in_range(self.state, self.begin, self.end), self.writes):
-            task = self.or_skipped(lambda of=groups: self._net_task(of, begin, end))  # type: ignore[misc]
+            task = self.or_skipped(partial(self._net_task, groups, begin, end))
             if task is not None:
                 yield task
 

@@ -1,1 +1,1 @@
-"""Answers to what the bridge asks about reading."""
+"""The planner's answers to the bridge about reading: tables, plans, push-downs, streams."""

@@ -1,1 +1,1 @@
-"""The Python process beside an executor."""
+"""The Python process that runs beside an executor and reads slices that Spark cannot read by itself."""

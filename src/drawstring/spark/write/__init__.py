@@ -1,1 +1,1 @@
-"""Writes from Spark: what a statement means, and the jobs that run it."""
+"""Writes from Spark: what a statement means in Hudi's terms, and the Spark jobs that run it."""

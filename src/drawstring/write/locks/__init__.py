@@ -1,4 +1,4 @@
-"""The table's lock, by Hudi's providers; one protocol for all."""
+"""The table's lock, by one of Hudi's lock providers behind one protocol."""
 
 from __future__ import annotations
 

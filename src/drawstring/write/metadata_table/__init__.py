@@ -1,1 +1,1 @@
-"""Keeps the metadata table in step with the data table: its records, its files, its own services."""
+"""Writing the metadata table in step with the data table: its records, its files, its own services."""

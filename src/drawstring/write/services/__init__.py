@@ -1,1 +1,1 @@
-"""What keeps a table in order: cleaning and archival, planned as values before anything is touched."""
+"""Table services: cleaning, archival and compaction, planned as values before anything is changed."""
