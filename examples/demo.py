@@ -123,7 +123,7 @@ def upsert(spark: Any, path: str, rows: int) -> None:
 
 def read_by_sql(spark: Any) -> None:
     """Ask the table by SQL."""
-    step("Read by SQL", "the catalog path")
+    step("Read by SQL", "through the catalog")
     run_sql(spark, QUESTION, show=True)
 
 
@@ -192,7 +192,8 @@ def scan_metrics(frame: Any) -> dict[str, str]:
     while names.hasNext():
         metric = node.metrics().apply(names.next())
         label = metric.name().get() if metric.name().isDefined() else ""
-        if label and metric.value() > 0:
+        # The instant is a time in digits, which is no amount.
+        if label and label != "pinned instant" and metric.value() > 0:
             found[label] = f"{metric.value():,}"
     return found
 

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from drawstring import errors
+from drawstring import __version__, errors
 from drawstring.cli import doctor as doctor_checks
 from drawstring.cli import render, services
 from drawstring.cli.services import Options, options_of
@@ -25,11 +25,10 @@ EXIT_CODES: dict[type[errors.DrawstringError], int] = {
     errors.UnsupportedTable: 4,
     errors.CorruptTable: 5,
 }
-"""What a program can tell from the exit code; every other error exits with 1."""
+"""Exit codes by error; every other error exits with 1."""
 
 app = typer.Typer(
     name="drawstring",
-    help="Look at Apache Hudi tables, and at what drawstring needs to read and write them.",
     no_args_is_help=True,
     add_completion=False,
     # Values of variables may be credentials.
@@ -43,6 +42,22 @@ AsOf = Annotated[
 ]
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"drawstring {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Inspect Apache Hudi tables and keep them in order; check what drawstring needs to run."""
+
+
 @app.command()
 def doctor(
     as_json: AsJson = False,
@@ -50,7 +65,7 @@ def doctor(
         bool, typer.Option("--session", help="Also start Spark and try the callback from the JVM.")
     ] = False,
 ) -> None:
-    """Tell whether everything that drawstring needs is there, and what to install when it is not."""
+    """Check whether everything that drawstring needs is installed, and say how to get what is missing."""
     findings = doctor_checks.examine(session=session)
     if as_json:
         _print_json([finding.as_dict() for finding in findings])
@@ -88,7 +103,7 @@ def plan(
         str | None, typer.Option("--where", help="SQL predicate, e.g. \"day = '2026-08-22'\".")
     ] = None,
     select: Annotated[str | None, typer.Option("--select", help="Columns, separated by commas.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=0, help="At most so many rows.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=0, help="The most rows to read.")] = None,
     order_by: Annotated[
         str | None, typer.Option("--order-by", help='A column, or "COLUMN DESC"; with --limit.')
     ] = None,
@@ -126,13 +141,13 @@ def rollback(
     instant: Annotated[
         str | None, typer.Argument(help="The pending write; without it, all whose writers are dead.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be rolled back.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be rolled back.")] = False,
     option: Options = None,
     as_json: AsJson = False,
 ) -> None:
     """Undo writes that were begun and never completed, as Hudi does. Their rows were never visible.
 
-    A write that is still at work is undone too when it is named: it finds out at its commit, and tries again.
+    A running write is undone too if its instant is given: it notices when it commits, and is retried.
     """
     from drawstring.table import open_table
 
@@ -147,13 +162,13 @@ def rollback(
 
 
 services.register(app)
-metadata_app = typer.Typer(help="Make or remove the metadata table of a table.", no_args_is_help=True)
+metadata_app = typer.Typer(help="Rebuild or remove the metadata table of a table.", no_args_is_help=True)
 app.add_typer(metadata_app, name="metadata")
 
 
 @metadata_app.command("rebuild")
 def metadata_rebuild(path: TablePath, option: Options = None, as_json: AsJson = False) -> None:
-    """Make the metadata table anew from the table's files, with the indexes that it had: for one that is damaged."""
+    """Rebuild a damaged metadata table from the table's files, with the indexes that it had."""
     from drawstring.table import open_table
 
     partitions = open_table(path).rebuild_metadata(options_of(option))
@@ -165,7 +180,7 @@ def metadata_rebuild(path: TablePath, option: Options = None, as_json: AsJson = 
 
 @metadata_app.command("drop")
 def metadata_drop(path: TablePath, option: Options = None, as_json: AsJson = False) -> None:
-    """Remove the metadata table. Writes make it again unless hoodie.metadata.enable is false."""
+    """Remove the metadata table. The next write makes it again unless hoodie.metadata.enable is false."""
     from drawstring.table import open_table
 
     dropped = open_table(path).drop_metadata(options=options_of(option))

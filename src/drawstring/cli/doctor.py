@@ -1,4 +1,4 @@
-"""What drawstring needs from the machine, checked one by one."""
+"""Checks of everything that drawstring needs from the machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from drawstring.errors import DrawstringError
 
-_LIBRARIES = ("pyarrow", "datafusion", "fastavro", "pyroaring", "pandas")
+_LIBRARIES = ("pyarrow", "datafusion", "fastavro", "pyroaring", "xxhash", "pandas")
 _SPARK_LINES = ("3.5", "4.0", "4.1", "4.2", "4.3")
 
 
@@ -42,7 +42,7 @@ def examine(*, session: bool = False) -> list[Finding]:
     ]
     findings = [check() for check in checks]
     if any(finding.status == "missing" for finding in findings):
-        return [*findings, Finding("callback", "note", "not tried", "Mend the above first.")]
+        return [*findings, Finding("callback", "note", "not tried", "Install what is missing first.")]
     return [
         *findings,
         _callback() if session else Finding("callback", "note", "not tried", "drawstring doctor --session"),

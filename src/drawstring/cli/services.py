@@ -1,4 +1,4 @@
-"""The commands that keep a table in order: clean, archive, compact."""
+"""The commands for table services: clean, archive, compact."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from drawstring.errors import InvalidOption
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables for people.")]
 TablePath = Annotated[str, typer.Argument(help="Path or URI of the table.", metavar="PATH")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would go; nothing is changed.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done; nothing is changed.")]
 Options = Annotated[
     list[str] | None,
     typer.Option(
@@ -42,9 +42,9 @@ def clean(
     progress: Progress = True,
     as_json: AsJson = False,
 ) -> None:
-    """Delete file versions that no reader needs any more; retention by hoodie.clean.policy and its like.
+    """Delete old file versions, as hoodie.clean.policy and the options with it say.
 
-    Cleans that somebody began and never finished are finished first.
+    Cleans that were begun and never finished are finished first.
     """
     from drawstring.table import open_table
 
@@ -59,7 +59,7 @@ def archive(
     progress: Progress = True,
     as_json: AsJson = False,
 ) -> None:
-    """Move old instants from the active timeline into its history; hoodie.keep.min.commits of them stay."""
+    """Move old instants from the active timeline to the archive; hoodie.keep.min.commits of them stay."""
     from drawstring.table import open_table
 
     result = open_table(path).archive(options=_options(option, progress), dry_run=dry_run)
@@ -71,12 +71,12 @@ def compact(
     dry_run: DryRun = False,
     schedule: Annotated[
         bool,
-        typer.Option("--schedule/--no-schedule", help="Make a new plan, beside running what is planned."),
+        typer.Option("--schedule/--no-schedule", help="Make a new plan, besides running pending plans."),
     ] = True,
-    run: Annotated[bool, typer.Option("--run/--no-run", help="Run plans; without, only make one.")] = True,
+    run: Annotated[bool, typer.Option("--run/--no-run", help="Run plans, or only make one.")] = True,
     if_due: Annotated[
         bool,
-        typer.Option("--if-due", help="Make a plan only when hoodie.compact.inline.* says that it is due."),
+        typer.Option("--if-due", help="Make a plan only if it is due by hoodie.compact.inline.*."),
     ] = False,
     logs_only: Annotated[
         bool, typer.Option("--logs-only", help="Merge log files with one another, not into base files.")
@@ -87,7 +87,7 @@ def compact(
 ) -> None:
     """Merge the log files of a merge-on-read table into new base files.
 
-    Plans that others made, or died over, are run first.
+    Pending plans, also those of writers that died, are run first.
     """
     from drawstring.table import open_table
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from drawstring import errors
+from drawstring import __version__, errors
 from drawstring.cli import app as cli
 from drawstring.cli import doctor
 
@@ -40,3 +40,8 @@ def test_doctor_answers_programs_in_json():
 )
 def test_exit_codes_tell_errors_apart(error, code):
     assert cli.exit_code(error) == code
+
+
+def test_version_is_that_of_the_package():
+    done = CliRunner().invoke(cli.app, ["--version"])
+    assert (done.exit_code, done.output) == (0, f"drawstring {__version__}\n")
