@@ -282,7 +282,7 @@ class Table:
         if not self.config.captures_changes:
             raise UnsupportedTable(
                 f"Cannot read the change data of {self.path}: the table does not capture changes "
-                "(hoodie.table.cdc.enabled). Table.changes tells them on any table.",
+                "(hoodie.table.cdc.enabled). Table.changes computes the changes of any table.",
                 condition="CDC_NOT_ENABLED",
                 operation="change_data",
                 path=self.path,
@@ -300,13 +300,13 @@ class Table:
         Args:
             options: where to begin, limits, and what to do when files are gone (docs/options.md).
             session: options that count where `options` says nothing.
-            state: the sight of the table whose columns batches have; by default the table as it is now.
+            state: the state of the table whose columns batches have; by default the table as it is now.
         """
         self._check_incremental("stream")
         if self.options.as_of is not None:
             raise InvalidOption(
-                f"{AS_OF.key} and a stream exclude each other: a stream goes on with what is committed. "
-                f"{START_OFFSET.key} tells where it begins.",
+                f"{AS_OF.key} and a stream exclude each other: a stream also reads what is committed later. "
+                f"Remove it; {START_OFFSET.key} says where a stream begins.",
                 condition="CONTRADICTING_OPTIONS",
                 key=AS_OF.key,
                 other=START_OFFSET.key,
@@ -327,7 +327,7 @@ class Table:
         """Write Arrow rows to the table, without Spark; returns what the commit did, in numbers.
 
         Args:
-            rows: a pyarrow Table, RecordBatch or RecordBatchReader, or anything that hands out an Arrow stream.
+            rows: a pyarrow Table, RecordBatch or RecordBatchReader, or any object that exports an Arrow stream.
             operation: `upsert` (the default where the table has a record key), `insert`, `bulk_insert`,
                 `delete` (rows need their keys only), `insert_overwrite`, `insert_overwrite_table`.
             options: `hoodie.*` write options.

@@ -23,9 +23,9 @@ INDEX_TYPES = (
     IN_MEMORY,
 )
 OTHER_INDEX_TYPES = {
-    "RECORD_LEVEL_INDEX": "a record index that tells keys apart by partition is not kept",
-    "HBASE": "no HBase is asked",
-    "FLINK_STATE": "only Flink keeps that index",
+    "RECORD_LEVEL_INDEX": "it does not keep a record index whose keys are unique by partition only",
+    "HBASE": "it has no HBase client",
+    "FLINK_STATE": "the index is kept in the state of a Flink job",
 }
 """Kinds of index that are refused, and why."""
 _OF_RECORDS = (RECORD_INDEX, GLOBAL_RECORD_INDEX)

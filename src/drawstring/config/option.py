@@ -83,10 +83,11 @@ def lowered(layer: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def not_supported(key: str, value: str, reason: str, *, allowed: Sequence[str] = ()) -> InvalidOption:
-    """The error for a value that Hudi knows and drawstring does not do; `reason` continues the sentence."""
-    instead = f" Expected {' or '.join(allowed)}." if allowed else ""
+    """The error for a value that Hudi knows and drawstring does not support; `reason` continues the sentence."""
+    one_of = "one of " if len(allowed) > 1 else ""
+    instead = f" Expected {one_of}{', '.join(allowed)}." if allowed else ""
     return InvalidOption(
-        f"Option {key} is {value}, which drawstring does not do: {reason}.{instead} Remove the option, or write "
+        f"Option {key} is {value}, which drawstring does not support: {reason}.{instead} Remove the option, or write "
         "with Apache Hudi.",
         condition="OPTION_NOT_SUPPORTED",
         key=key,

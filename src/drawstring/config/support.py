@@ -89,14 +89,14 @@ REFUSALS = (
     Refusal(
         "TABLE_FORMAT_NOT_SUPPORTED",
         _table_format,
-        "its hoodie.table.format is {found}, so that another format keeps its timeline; drawstring reads native. Read "
-        "it with that format",
+        "its hoodie.table.format is {found}, so its timeline is kept in another format; drawstring reads native. Read "
+        "it with an engine of that format",
     ),
     Refusal(
         "MERGER_NOT_SUPPORTED",
         _merger,
-        "its records are merged by {found}, code that only a JVM can run. Set a merge mode, or read it with "
-        "Apache Hudi",
+        "its records are merged by {found}, a Java class that drawstring cannot run. Set a merge mode, or read it "
+        "with Apache Hudi",
     ),
 )
 
@@ -131,7 +131,7 @@ FOUND_IN_FILES: Mapping[str, str] = {
         "stored for it are not its values. Read the table with Apache Hudi."
     ),
     "EMPTY_ARRAY_ITEMS": (
-        "An Avro schema has an array of {found}, whose items hold nothing. Read the table with Apache Hudi."
+        "An Avro schema has an array of {found}, whose items have no value. Read the table with Apache Hudi."
     ),
     "ENCRYPTED_BASE_FILE": (
         "Parquet file {path} is encrypted; drawstring reads plain files only. Read the table with Apache "

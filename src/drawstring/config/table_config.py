@@ -326,8 +326,8 @@ def _refuse_flipped(properties: Mapping[str, str], source: str) -> None:
     found = _damaged_line(properties)
     if found is not None:
         raise CorruptTable(
-            f"{source} has {found!r}, which is next to a key of Hudi's that is missing: the file is damaged. Restore "
-            "it from its backup, or correct the line.",
+            f"{source} has {found!r}, which is nearly a key of Hudi's that is missing: the file seems to be damaged. "
+            "Restore it from its backup, or correct the line.",
             condition="INVALID_PROPERTY",
             path=source,
             found=found,

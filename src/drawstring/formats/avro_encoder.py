@@ -81,7 +81,7 @@ class AvroEncoder:
         index = batch.schema.get_field_index(field.name)
         if index < 0:
             raise IncompatibleSchema(
-                f"Cannot encode rows: they have no column {field.name!r}, which the schema has.",
+                f"Cannot encode rows: they lack the column {field.name!r} of the schema. Add it to the rows.",
                 condition="COLUMN_MISSING",
                 column=field.name,
             )
@@ -92,7 +92,8 @@ class AvroEncoder:
             return column if column.type == field.type else column.cast(field.type)
         except pa.ArrowException as error:
             raise IncompatibleSchema(
-                f"Cannot encode column {field.name!r}: {column.type} does not become {field.type} ({error}).",
+                f"Cannot encode column {field.name!r}: {column.type} does not become {field.type} ({error}). "
+                "Cast the column before writing.",
                 condition="COLUMN_TYPE_MISMATCH",
                 column=field.name,
                 found=str(column.type),
@@ -298,7 +299,7 @@ def _refuse(wrong: pa.Array, present: Present | None, path: str, what: str) -> N
     found = wrong.fill_null(False).to_numpy(zero_copy_only=False)
     if np.any(found if present is None else found & present):
         raise IncompatibleSchema(
-            f"Column {path} holds {what}, which its type in the table's schema does not allow.",
+            f"Column {path} holds {what}, which its type in the table's schema does not allow. Correct the values.",
             condition="VALUE_NOT_IN_SCHEMA",
             column=path,
         )

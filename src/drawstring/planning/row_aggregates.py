@@ -41,8 +41,8 @@ def _python_rows(rows: pa.Table) -> list[dict[str, Any]]:
         return found
     except (OverflowError, ValueError):
         raise InvalidInput(
-            "An aggregate is a time before the year 1 or after 9999, which Python cannot say. Aggregate the rows of "
-            "to_arrow() by Arrow instead.",
+            "An aggregate is a time before the year 1 or after 9999, which Python's datetime cannot hold. Read the "
+            "rows with to_arrow() and aggregate them with pyarrow.",
             condition="TIME_OUT_OF_RANGE",
         ) from None
 

@@ -24,7 +24,7 @@ def coerced(value: Any, arrow: pa.DataType) -> Any:
         return _coerced(value, arrow)
     except (ValueError, TypeError, InvalidOperation):
         raise InvalidInput(
-            f"Cannot compare {value!r} with a column of type {arrow}.",
+            f"Cannot compare {value!r} with a column of type {arrow}. Compare it with a value of that type.",
             condition="INCOMPARABLE_LITERAL",
             value=repr(value),
             type=str(arrow),

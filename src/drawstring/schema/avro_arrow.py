@@ -310,7 +310,7 @@ def _primitive_to_avro(arrow: pa.DataType, name: str) -> AvroType:
         if arrow == primitive:
             return avro
     raise IncompatibleSchema(
-        f"Column {name!r} has type {arrow}, which Hudi tables cannot store.",
+        f"Column {name!r} has type {arrow}, which Hudi tables cannot store. Cast it to another type.",
         condition="UNSUPPORTED_TYPE",
         column=name,
         type=str(arrow),

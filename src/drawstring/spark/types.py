@@ -110,5 +110,7 @@ def _arrow_primitive(name: str) -> pa.DataType:
     if name in _TO_ARROW:
         return _TO_ARROW[name]
     raise IncompatibleSchema(
-        f"Spark type {name} has no place in a Hudi table.", condition="TYPE_NOT_IN_HUDI", type=name
+        f"Hudi tables have no type for Spark's type {name}. Cast the column before writing, or leave it out.",
+        condition="TYPE_NOT_IN_HUDI",
+        type=name,
     )

@@ -173,7 +173,9 @@ def _json(schema: str) -> Any:
 
 def _corrupt(why: object) -> CorruptTable:
     return CorruptTable(
-        f"A record of the metadata table cannot be decoded: {why!r}.", condition="INVALID_METADATA_RECORD"
+        f"A record of the metadata table cannot be decoded: {why!r}. Rebuild the metadata table with "
+        "`drawstring metadata rebuild PATH`.",
+        condition="INVALID_METADATA_RECORD",
     )
 
 

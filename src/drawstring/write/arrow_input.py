@@ -30,7 +30,7 @@ def as_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
         return _cast(data, storable_schema(data.schema))
     raise InvalidInput(
         f"The rows are a {type(data).__name__}; expected a pyarrow Table, RecordBatch or RecordBatchReader, or an "
-        "object that hands out an Arrow stream, such as a data frame of pandas or polars.",
+        "object that exports an Arrow stream, such as a data frame of pandas or polars.",
         condition="ROWS_NOT_ARROW",
     )
 

@@ -38,8 +38,8 @@ class BucketRule:
         unknown = sorted(set(self.hash_fields) - set(self.key_fields))
         if unknown or self.buckets < 1:
             raise InvalidOption(
-                f"A bucket index of {self.buckets} buckets by {list(self.hash_fields)} cannot be: expected one bucket "
-                f"at least, and fields of the record key {list(self.key_fields)}. Correct "
+                f"A bucket index of {self.buckets} buckets by {list(self.hash_fields)} is not possible: expected one "
+                f"bucket at least, and fields of the record key {list(self.key_fields)}. Correct "
                 "hoodie.bucket.index.num.buckets or hoodie.bucket.index.hash.field.",
                 condition="INVALID_BUCKET_INDEX",
                 buckets=self.buckets,

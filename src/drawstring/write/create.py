@@ -138,8 +138,8 @@ def _merge_spec(options: TableOptions) -> MergeSpec:
     spec = payload_spec(options.payload_class) if options.payload_class else default
     if bool(options.delete_field) != bool(options.delete_marker):
         raise InvalidOption(
-            "Rows delete by a column and its value: set both hoodie.payload.delete.field and "
-            "hoodie.payload.delete.marker, or neither.",
+            "A delete marker is a column and the value that marks a row as deleted: set both "
+            "hoodie.payload.delete.field and hoodie.payload.delete.marker, or neither.",
             condition="DELETE_MARKER_INCOMPLETE",
         )
     return replace(
@@ -204,7 +204,10 @@ def _check(options: TableOptions, schema: pa.Schema | None) -> None:
         )
     _check_generator(options)
     if schema is not None and not len(schema):
-        raise InvalidInput("Cannot create a table without columns.", condition="EMPTY_SCHEMA")
+        raise InvalidInput(
+            "Cannot create a table without columns: the schema is empty; expected one column at least.",
+            condition="EMPTY_SCHEMA",
+        )
 
 
 def _check_generator(options: TableOptions) -> None:

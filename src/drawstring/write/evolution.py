@@ -31,7 +31,7 @@ def incoming_schema(schema: pa.Schema) -> pa.Schema:
     ]
     if not fields:
         raise IncompatibleSchema(
-            "The rows have no columns; a table needs at least one. Nothing was written.",
+            "There are no columns to store; a table needs at least one. Nothing was written.",
             condition="EMPTY_SCHEMA",
         )
     _refuse_duplicates([*META_FIELDS, pa.field(OPERATION, pa.string()), *fields])

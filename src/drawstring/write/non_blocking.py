@@ -1,7 +1,7 @@
-"""Hudi's non-blocking concurrency control: several writers append to the same file groups, and all of them stand.
+"""Hudi's non-blocking concurrency control: several writers append to the same file groups without conflicts.
 
-Readers put the logs of a group in order by the times when their writes began, and let the ordering columns decide. So
-nothing that is kept beside the rows may depend on which write completed last.
+Readers order the logs of a file group by when their writes began, and the ordering columns decide. So nothing that is
+stored beside the rows, such as a record index or change data, may depend on which write completed last.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ def check_non_blocking(config: TableConfig, wanted: WriteOptions) -> None:
     """Refuse the mode by name, with the reason, where appends of several writers would not all stand."""
     reason = _refusal(config, wanted) if wanted.concurrency.is_non_blocking else None
     if reason is not None:
-        raise not_supported(MODE.key, NON_BLOCKING, reason, allowed=MODE.allowed)
+        others = [mode for mode in MODE.allowed if mode != NON_BLOCKING]
+        raise not_supported(MODE.key, NON_BLOCKING, reason, allowed=others)
 
 
 def keeps_record_index(config: TableConfig) -> bool:
@@ -30,19 +31,17 @@ def keeps_record_index(config: TableConfig) -> bool:
 
 def _refusal(config: TableConfig, wanted: WriteOptions) -> str | None:
     if not config.is_merge_on_read:
-        return (
-            "the table is copy-on-write, of whose base files one replaces the other; it needs MERGE_ON_READ"
-        )
+        return "the table is copy-on-write, where a base file replaces the one before it; the mode needs MERGE_ON_READ"
     if wanted.index.kind != BUCKET:
         return (
-            f"the index is {wanted.index.kind}, by which two writers may put a new key into two file groups; it needs "
-            "hoodie.index.type=BUCKET"
+            f"the index is {wanted.index.kind}, by which two writers may put a new key into two file groups; the mode "
+            "needs hoodie.index.type=BUCKET"
         )
     if keeps_record_index(config) or wanted.metadata_table.record_index:
         return (
-            "the record index would keep what the write that completed last did to a key, and readers take the logs "
-            "by when their writes began; it needs a metadata table without record index"
+            "the record index would keep what the write that completed last did to a key, but readers order logs by "
+            "when their writes began; the mode needs a metadata table without record index"
         )
     if capture_mode(config):
-        return "the change data of a write tells what it found, and others append to the group meanwhile"
+        return "the table captures changes, and a write does not see what others append to its file groups meanwhile"
     return None

@@ -197,8 +197,8 @@ def groups_in(state: TableState, partitions: list[str]) -> dict[str, tuple[str, 
 def _partial_insert(counts: Counts) -> InvalidInput:
     count = sum(counts.inserts.values())
     return InvalidInput(
-        f"A partial update has {count} rows whose keys are not in the table, so that nothing tells their other "
-        "columns. Take them out, or upsert them whole. Nothing was written.",
+        f"A partial update has {count} rows whose keys are not in the table, so their other columns are "
+        "unknown. Leave these rows out, or upsert them with all columns. Nothing was written.",
         condition="PARTIAL_UPDATE_OF_NEW_KEYS",
         rows=count,
     )

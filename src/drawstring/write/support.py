@@ -124,9 +124,9 @@ def refuse_buckets(slices: Iterable[FileSlice], path: str) -> None:
     groups = [found.group.file_id for found in slices]
     if groups and all(_BUCKET_FILE_ID.match(file_id) for file_id in groups):
         raise UnsupportedTable(
-            f"Cannot write to {path}: its file groups are buckets ({groups[0]}), and another index would spoil them. "
-            "Set hoodie.index.type=BUCKET, with hoodie.bucket.index.num.buckets and hoodie.bucket.index.hash.field as "
-            "its other writers do. Nothing was written.",
+            f"Cannot write to {path}: its file groups are buckets ({groups[0]}), which a write with another index "
+            "would break. Set hoodie.index.type=BUCKET, with hoodie.bucket.index.num.buckets and "
+            "hoodie.bucket.index.hash.field as its other writers do. Nothing was written.",
             condition="WRITE_BUCKET_INDEX",
             operation="write",
             path=path,

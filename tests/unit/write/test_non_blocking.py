@@ -178,7 +178,7 @@ def test_a_writer_that_expects_others_to_wait_is_in_the_way(path):
         ({"hoodie.table.type": "COPY_ON_WRITE"}, "copy-on-write"),
         ({"hoodie.index.type": "SIMPLE"}, "two file groups"),
         ({"hoodie.metadata.global.record.level.index.enable": "true"}, "record index"),
-        ({"hoodie.table.cdc.enabled": "true"}, "change data"),
+        ({"hoodie.table.cdc.enabled": "true"}, "captures changes"),
     ],
 )
 def test_other_tables_are_refused_with_the_reason(path, options, reason):

@@ -235,7 +235,7 @@ def changelog_schema(rows: pa.Schema, *, commits: bool) -> pa.Schema:
     taken = [field.name for field in told if field.name in rows.names]
     if taken:
         raise InvalidInput(
-            f"The table has a column {taken[0]!r}, which is what a changelog calls what it tells of a row. Rename the "
+            f"The table has a column {taken[0]!r}, a name that changelogs use for a column of their own. Rename the "
             "column, or read incrementally.",
             condition="CHANGELOG_COLUMN_TAKEN",
             column=taken[0],

@@ -163,8 +163,8 @@ class PastSlices:
         gone = next((file.path for file in found.files if file.name not in present), None)
         if gone is not None and not self.state.storage.exists(gone):
             raise InvalidInput(
-                f"The changes of {self.state.storage.root} around {until} can no longer be told: {gone}, which held "
-                "rows from before or after, was cleaned. Begin later, or let the cleaner keep more commits "
+                f"The changes of {self.state.storage.root} at {until} can no longer be computed: {gone}, which held "
+                "rows from before or after that commit, was cleaned. Begin later, or keep more commits "
                 "(hoodie.clean.commits.retained).",
                 condition="CHANGES_WERE_CLEANED",
                 path=gone,

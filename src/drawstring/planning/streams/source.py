@@ -273,9 +273,9 @@ class TableStream:
         gone = [name for name in before.names if name not in now.names]
         changed = [n for n in before.names if n in now.names and before.field(n).type != now.field(n).type]
         raise IncompatibleSchema(
-            f"The table {state.storage.root} has got another schema since this query began (added: {added}, removed: "
-            f"{gone}, of another type: {changed}). Start the query again from its checkpoint: it goes on where it "
-            f"stands, with the new columns. {KEEP_SCHEMA.key}=true goes on with the old ones.",
+            f"The schema of {state.storage.root} has changed since this query began (added: {added}, removed: "
+            f"{gone}, of another type: {changed}). Start the query again: it continues from its checkpoint with the "
+            f"new columns, or with the old ones if {KEEP_SCHEMA.key}=true.",
             condition="STREAM_SCHEMA_CHANGED",
             path=state.storage.root,
             added=added,
@@ -291,9 +291,9 @@ class TableStream:
             return
         raise InvalidInput(
             f"The checkpoint says that this query has read {state.storage.root} up to {start.time}, but the table's "
-            f"timeline and archive begin with {commits[0].time}. {_behind(commits)} The table was made anew, or its "
-            f"archive deleted. Start with a new checkpoint folder, or set {FAIL_ON_DATA_LOSS.key}=false to go on with "
-            "the commits that are known.",
+            f"timeline and archive begin with {commits[0].time}. {_behind(commits)} The table was created again, or "
+            f"its archive was deleted. Start with a new checkpoint folder, or set {FAIL_ON_DATA_LOSS.key}=false to "
+            "continue with the commits that are there.",
             condition="STREAM_INSTANTS_LOST",
             path=state.storage.root,
             offset=start.time,

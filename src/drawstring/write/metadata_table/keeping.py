@@ -168,9 +168,9 @@ def _writer(now: TableState) -> MetadataTableWriter:
 def damaged(storage: Storage, reason: str) -> CorruptTable:
     """The error for a metadata table that must not be trusted."""
     return CorruptTable(
-        f"The metadata table of {storage.root} cannot be kept up to date: {reason}. Reads list storage instead; make "
-        f"it anew with `drawstring metadata rebuild {storage.root}`, or write once with hoodie.metadata.enable=false, "
-        "which removes it.",
+        f"The metadata table of {storage.root} cannot be kept up to date: {reason}. Reads list storage instead. "
+        f"Rebuild it with `drawstring metadata rebuild {storage.root}`, or write once with "
+        "hoodie.metadata.enable=false, which removes it.",
         condition="METADATA_TABLE_DAMAGED",
         path=f"{storage.root}/{FOLDER}",
         reason=reason,

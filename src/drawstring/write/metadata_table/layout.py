@@ -87,7 +87,7 @@ def group_count(storage: Storage, name: str) -> int:
     if other or numbers != set(range(len(numbers))) or not numbers:
         raise UnsupportedTable(
             f"Cannot write to {storage.root}: the file groups of its metadata table's {name} are not numbered as "
-            f"drawstring knows it ({other or sorted(numbers)}). Write with Apache Hudi, or drop the index there.",
+            f"expected, from 0 on ({other or sorted(numbers)}). Write with Apache Hudi, or drop the index there.",
             condition="METADATA_FILE_GROUPS",
             operation="write",
             partition=name,

@@ -165,7 +165,7 @@ def _named_files(storage: Storage, config: TableConfig, number: int) -> tuple[tu
         return tuple((str(one["fileName"]), int(one["fileLen"])) for one in found)
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptTable(
-            f"Cannot archive: {path} of {storage.root} is no list of files ({error!r}). Restore the file.",
+            f"Cannot archive: {path} of {storage.root} is not a list of files ({error!r}). Restore the file.",
             condition="CORRUPT_HISTORY",
             path=path,
         ) from error
