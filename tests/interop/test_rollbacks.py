@@ -100,6 +100,32 @@ def _ours(path: Path) -> list[tuple[int, str]]:
 FIRST = [(i, "first") for i in range(6)]
 
 
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_hudi_rolls_back_its_dead_writer_after_commits_of_drawstring(tmp_path, kind):
+    """It has no heartbeat, so drawstring leaves it alone; Hudi refuses to roll back what is older than commits."""
+    path = tmp_path / kind
+    # With a metadata table, whose commit of the dead write stays behind.
+    options = {
+        **OPTIONS,
+        "hoodie.metadata.enable": "true",
+        "hoodie.datasource.write.table.type": kind,
+    }
+    first, lost = (write(path, _rows(range(6), value), SCHEMA, options) for value in ("first", "lost"))
+    assert "error" not in str(run("hudi", [first, lost]))
+    dead = _undo_completion(path)
+    for number in (6, 7):
+        drawstring.open_table(path).write(_arrow(range(number, number + 1), "ours"))
+    third = write(path, _rows(range(5, 7), "hudi"), SCHEMA, options, name="third")
+    seen = run("hudi", [third, read("rows", path)])
+    assert seen["third"] == "written"
+    expected = sorted([*FIRST[:5], (5, "hudi"), (6, "hudi"), (7, "ours")])
+    assert _values(seen["rows"]["rows"]) == _ours(path) == expected
+    drawstring.open_table(path).write(_arrow(range(8, 9), "ours"))
+    assert _ours(path) == [*expected, (8, "ours")]
+    assert dead not in [instant.requested_time for instant in drawstring.open_table(path).timeline.pending]
+    assert not list((path / ".hoodie" / ".heartbeat").glob("[0-9]*"))
+
+
 def test_dead_writers_of_either_engine_are_rolled_back_by_the_other(tmp_path, monkeypatch):
     tables = {name: tmp_path / name for name in (DECIDED, UNDECIDED, THEIRS, THEIRS_MARKED)}
     made = [write(path, _rows(range(6), "first"), SCHEMA, OPTIONS) for path in tables.values()]

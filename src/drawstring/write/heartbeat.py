@@ -18,6 +18,7 @@ from drawstring.write.table_facts import load_state
 
 DIRECTORY = ".hoodie/.heartbeat"
 _SILENT_SECONDS = 3600
+_STAND_IN = b"Apache Hudi may roll this write back although others have completed since."
 
 
 class Heartbeat:
@@ -83,9 +84,24 @@ def is_dead(state: TableState, instant: Instant, options: ConcurrencyOptions, *,
     except FileNotFoundError:
         if options.failed_writes == LAZY or options.rolls_back_without_heartbeat:
             return True
-        return _is_abandoned(
-            storage, f"{state.config.timeline_directory}/{instant.file_name}", options, clock
-        )
+        return _is_abandoned(storage, _announced(state, instant), options, clock)
+
+
+def stand_in(state: TableState, pending: Iterable[Instant]) -> None:
+    """Make a heartbeat for pending writes of other engines that have none.
+
+    Apache Hudi's only writer has no heartbeat. If it died, the next one rolls its write back, and fails for ever where
+    commits were completed since, unless a heartbeat says that it was one of several writers. Nobody is taken for dead
+    or alive by a heartbeat made here.
+    """
+    for instant in pending:
+        if signed_by(state.storage, _announced(state, instant)) is None:
+            path = f"{DIRECTORY}/{instant.requested_time}"
+            state.storage.create_if_absent(path, _STAND_IN, durable=False)
+
+
+def _announced(state: TableState, instant: Instant) -> str:
+    return f"{state.config.timeline_directory}/{instant.file_name}"
 
 
 def _is_abandoned(storage: Storage, path: str, options: ConcurrencyOptions, clock: Clock) -> bool:
@@ -102,7 +118,10 @@ def _is_abandoned(storage: Storage, path: str, options: ConcurrencyOptions, cloc
 
 def has_stopped(storage: Storage, path: str, options: ConcurrencyOptions, *, clock: Clock) -> bool:
     """Whether a heartbeat says that its writer is dead; raises FileNotFoundError without one."""
-    return _has_stopped(storage, path, Owner.parse(storage.read(path)), options, clock)
+    content = storage.read(path)
+    if content == _STAND_IN:
+        raise FileNotFoundError(path)
+    return _has_stopped(storage, path, Owner.parse(content), options, clock)
 
 
 def _has_stopped(
@@ -138,10 +157,13 @@ def sweep(
 
 
 def _is_left(storage: Storage, name: str, options: ConcurrencyOptions, clock: Clock) -> bool:
-    """Whether the writer of a heartbeat is dead, or silent for so long that it will not wake up."""
+    """Whether the writer of a heartbeat is dead, or silent for so long that it will not wake up, or has none."""
     path = f"{DIRECTORY}/{name}"
     with suppress(OSError):
-        owner = Owner.parse(storage.read(path))
+        content = storage.read(path)
+        if content == _STAND_IN:
+            return True
+        owner = Owner.parse(content)
         silent_ms = clock() - storage.stat(path).modified_ms
         expiry_ms = max(options.heartbeat_expiry_seconds, _SILENT_SECONDS) * 1000
         return owner is not None and (owner.is_dead or silent_ms > expiry_ms)

@@ -732,3 +732,21 @@ def test_pending_write_of_another_engine_without_heartbeat_is_left_to_hudis_poli
     table.create_if_absent(f".hoodie/timeline/{time}.inflight", encode_inflight("UPSERT"))
     assert rollback_dead(table) == []
     assert rollback_dead(table, options=ConcurrencyOptions(failed_writes="LAZY")) == [time]
+
+
+def test_pending_write_of_another_engine_gets_a_heartbeat_by_which_hudi_rolls_it_back_after_later_commits(
+    table,
+):
+    """Without one Hudi's only writer fails for ever: commits were completed after the write that it rolls back."""
+    time = "20200101000000000"
+    files = [f".hoodie/timeline/{time}{ending}" for ending in (".commit.requested", ".inflight")]
+    table.create_if_absent(files[0], b"")
+    table.create_if_absent(files[1], encode_inflight("UPSERT"))
+    write(table, NEW)
+    assert heartbeat.heartbeats(table) == [time]
+    # It proves nobody dead, however old it gets.
+    assert rollback_dead(table, clock=lambda: system_clock() + 86_400_000) == []
+    for file in files:
+        table.delete(file)
+    write(table, NEW)
+    assert heartbeat.heartbeats(table) == []
