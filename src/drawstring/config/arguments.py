@@ -1,4 +1,4 @@
-"""Checks of what `open_table` and `create_table` are given, before storage is touched or a file is read."""
+"""Checks of the arguments of `open_table` and `create_table`, before storage is accessed."""
 
 from __future__ import annotations
 

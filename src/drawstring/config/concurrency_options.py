@@ -1,4 +1,4 @@
-"""What a write may be told about other writers: concurrency mode, locks, conflicts, heartbeats."""
+"""The options of writes that concern other writers: concurrency mode, locks, conflicts, heartbeats."""
 
 from __future__ import annotations
 

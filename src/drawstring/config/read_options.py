@@ -1,4 +1,4 @@
-"""What a read may be told, typed; the call wins over the session, the session over the table."""
+"""The options of reads, typed; the call wins over the session, the session over the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What table services may be told: cleaning, archival, compaction; under Hudi's keys and with Hudi's defaults."""
+"""The options of table services (cleaning, archival, compaction), under Hudi's keys and with Hudi's defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a streaming write may be told beside the options of every write, typed, under Hudi's keys."""
+"""The options of streaming writes beside those of every write, typed, under Hudi's keys."""
 
 from __future__ import annotations
 

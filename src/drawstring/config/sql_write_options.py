@@ -1,4 +1,4 @@
-"""What SQL's INSERT may be told beyond the options of every write."""
+"""The options of SQL's INSERT beside those of every write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a streaming read may be told, typed."""
+"""The options of streaming reads, typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a write may be told, typed, under Hudi's keys and with Hudi's defaults."""
+"""The options of writes, typed, under Hudi's keys and with Hudi's defaults."""
 
 from __future__ import annotations
 

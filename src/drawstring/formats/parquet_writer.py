@@ -1,4 +1,4 @@
-"""Parquet files whose statistics mislead no reader, and whose footer is told when they are finished."""
+"""Writes Parquet files whose statistics mislead no reader, and returns their footer when they are finished."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scan would read, what it skips, and why."""
+"""The report of `plan`: what a scan would read, what it skips, and why."""
 
 from __future__ import annotations
 

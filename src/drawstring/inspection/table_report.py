@@ -1,4 +1,4 @@
-"""A table's report: timeline, slices, schema history, indexes."""
+"""The report of `inspect`: timeline, slices, schema history, indexes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names and values that a table holds, made fit to be shown."""
+"""Text for reports: names and values of a table made safe to print, long lists cut."""
 
 from __future__ import annotations
 

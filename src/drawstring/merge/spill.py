@@ -1,4 +1,4 @@
-"""Log records larger than memory: parted by key into files, so that each part can be merged by itself."""
+"""Log records larger than memory: partitioned by key into files, so that each part can be merged by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the files that commits name are there, whole: a lost file must not pass for older data."""
+"""Checks that the files which commits name exist and are complete: a lost file must not pass for older data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots: a pinned sight of a table, and the entry to scans."""
+"""Snapshots: the pinned state of a table, and the entry point to scans."""
 
 from __future__ import annotations
 

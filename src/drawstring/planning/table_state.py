@@ -59,7 +59,7 @@ def pin(
 
 @dataclass(frozen=True)
 class TableState:
-    """One consistent sight of a table: everything a read needs is derived from it and kept.
+    """One consistent state of a table: everything a read needs is derived from it and cached.
 
     Invariant: `timeline` is what the timeline was when the state was taken; later commits are not seen.
     """

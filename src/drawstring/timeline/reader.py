@@ -1,4 +1,4 @@
-"""Where timelines come from: storage, read once and remembered."""
+"""Reads timelines from storage, and caches the contents of instants."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How many values of a column differ: an estimate, by the dictionaries that Parquet files keep of them.
+"""Estimates the number of distinct values of columns from the dictionaries of Parquet files.
 
-A dictionary tells it exactly for one chunk of one file. What the chunks have in common is not told: chunks that lie
-apart have nothing, and others as much as if each drew its values at random.
+A dictionary gives the exact number for one column chunk. How many values two chunks share is unknown: chunks whose
+bounds do not overlap share none, and others are taken to draw their values at random.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from drawstring.formats.parquet_pages import dictionary_size
 from drawstring.storage.base import Storage
 
 MAX_FILES = 64
-"""Of how many files dictionaries are looked at; of more they are a sample."""
+"""How many files are looked at; of more files they are a sample."""
 _FULL_DICTIONARY = 900_000
-"""From about a megabyte on writers keep values outside of the dictionary: it no longer counts them."""
+"""Writers stop adding values to a dictionary of about a megabyte, so one of this size does not hold all of them."""
 _THREADS = 8
 _CACHED_FILES = 2_000
 _STEPS = 60
 _CAUTION = 0.95
-"""What is estimated leans to few: a foreign key of more values than the key it names would look like a filter."""
+"""Estimates are rounded down: a foreign key with more values than the key it refers to would look like a filter."""
 _cached: OrderedDict[tuple[str, str, frozenset[str]], Mapping[str, list[Values] | None]] = OrderedDict()
 _lock = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""Rows as others make them, in the Arrow types that files have: views, unsigned numbers, nanoseconds, extensions."""
+"""Converts incoming Arrow data to types that files can hold: views, unsigned numbers, nanoseconds, extensions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROW_LABELS = re.compile(r"__index_level_\d+__")
 def as_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
     """Take rows in any form that Arrow understands; raises `InvalidInput` for anything else.
 
-    A value that the stored type does not hold, as a part of a microsecond, is refused, not rounded.
+    A value that the stored type cannot hold, such as a fraction of a microsecond, is refused, not rounded.
     """
     if isinstance(data, pa.RecordBatchReader):
         return _stored_reader(data)
@@ -36,7 +36,7 @@ def as_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
 
 
 def _without_row_labels(rows: pa.Table) -> pa.Table:
-    """Leave out what pandas makes a column of without being asked: the labels of rows that have no name."""
+    """Leave out the column that pandas makes of an unnamed index (the row labels) without being asked."""
     known = (rows.schema.pandas_metadata or {}).get("index_columns", ())
     labels = [name for name in known if isinstance(name, str) and _ROW_LABELS.fullmatch(name)]
     return rows.drop_columns([name for name in labels if name in rows.column_names])

@@ -1,4 +1,4 @@
-"""Which index a write asks, by `hoodie.index.type`."""
+"""Chooses the index of a write by `hoodie.index.type`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Whether a cleaner took files of the state on which a write is based, before the write had listed or read them.
+"""Detects that a cleaner deleted files of the state that a write is based on, before the write listed or read them.
 
-A listing does not show what is gone: file groups whose files were cleaned look as if they were not there, or as they
-were before, and keys in them look new. A long write meets that where another commits often: it lists partitions only
-once its rows are counted.
+A listing does not show deleted files: a file group whose files were cleaned seems not to exist, or to be as it was
+earlier, and its keys seem to be new. That happens to long writes while others commit often, because partitions are
+listed only after the rows have been counted.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Whether what others did since a write began stands in its way.
+"""Checks a write for conflicts with what others did since it began.
 
 Hudi's rule of optimistic concurrency: two writes conflict when they touch the same file group. A compaction does not
-conflict with what is appended beside it: a log file belongs to the base file that was requested last before the log
-was completed, so that it comes on top of what is compacted. Beyond it, an upsert
-conflicts with a commit that inserted one of its new keys, and a write that replaces partitions with one that
-added file groups to them.
+conflict with log files that are appended while it runs: a log file belongs to the base file that was requested last
+before the log was completed, so it comes on top of what is compacted. Beyond Hudi's rule, an upsert conflicts with a
+commit that inserted one of its new keys, and a write that replaces partitions with one that added file groups to them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who moves rows to files: the protocol between the pipeline, which decides, and what executes its decisions."""
+"""The protocol between the write pipeline, which decides, and its executors, which move rows to files."""
 
 from __future__ import annotations
 

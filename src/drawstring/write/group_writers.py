@@ -1,4 +1,4 @@
-"""The file of one bucket: created, rewritten or appended, by one protocol."""
+"""Writers of the file of one bucket: create, rewrite or append, behind one protocol."""
 
 from __future__ import annotations
 

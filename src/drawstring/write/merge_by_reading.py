@@ -1,7 +1,7 @@
-"""Base files of tables that merge columns of several versions: whoever reads decides, so reading is what merges.
+"""Writes base files of tables that merge columns of several versions (partial updates), by means of the reader.
 
-The incoming rows become a log that nobody else sees, and the new base file is what a reader makes of the old one and
-that log. One rule thus serves readers, compactions and writes.
+The incoming rows are written as a private log file, and the new base file is what a reader makes of the old base file
+and that log. So readers, compactions and writes follow one rule.
 """
 
 from __future__ import annotations

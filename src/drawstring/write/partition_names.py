@@ -1,4 +1,4 @@
-"""Partition paths that people, or other file systems, take for the same."""
+"""Warns of partition paths that differ only in letter case or Unicode normalisation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A write that has been checked: everything that can be refused without touching the table was."""
+"""Checks a write before it begins: what can be refused without changing the table is refused here."""
 
 from __future__ import annotations
 

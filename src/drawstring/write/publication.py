@@ -1,4 +1,4 @@
-"""Changes of files as values, so that whoever decided on them need not be the one who carries them out."""
+"""File changes as values, so that they can be carried out by another process than the one that decided them."""
 
 from __future__ import annotations
 

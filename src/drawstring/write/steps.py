@@ -1,7 +1,7 @@
-"""Which step of a write or a service runs, and how long each took: for people who wait, and for those who ask later.
+"""Tracks which step of a write or service is running and how long each took, for progress bars, logs and results.
 
-Whoever begins something long calls `track`; what it is made of calls `step` and `advance`, and need not know who
-listens. Without a listener both cost next to nothing.
+The outermost function calls `track`; the functions within it call `step` and `advance` without knowing who listens.
+Without a listener both cost next to nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names that a table's name leads to."""
+"""The Avro name that is made of a table's name."""
 
 from __future__ import annotations
 

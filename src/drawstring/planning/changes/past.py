@@ -84,7 +84,7 @@ class PastSlices:
         return TaskFacts(then, self.schemas).task(found[0])
 
     def _may_be_of_archived(self, group: FileGroupId, found: tuple[FileSlice, ...], then: TableState) -> bool:
-        """Whether archived commits may tell of files of this sight that are gone: it then only seems to be empty."""
+        """Whether archived commits may name files of then that are gone, so that the group only seems to be empty."""
         first = self._first_writes.get(group)
         if self.with_archive or group in then.visibility(None).replaced:
             return False

@@ -1,4 +1,4 @@
-"""By what file groups keep rows together: a bucket of the key, or the values of partition columns."""
+"""What the rows of a file group have in common: the bucket of their key, or the values of partition columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FactsOf = Callable[[Sequence[ReadTask], dict[str, pa.DataType], int], Sequence[S
 _KEY = "_hoodie_record_key"
 _SMALL_BUCKET = re.compile(r"^0000\d{4}-")
 _PROVING_FILES = 32
-"""Of how many files the least and the greatest key are looked at before a bucket rule is believed."""
+"""How many files are checked, by their least and greatest key, before a bucket rule is trusted."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Grouping:
 
 
 def grouping_of(config: TableConfig, options: ReadOptions, schema: pa.Schema) -> Grouping | None:
-    """By what the table's file groups keep rows together: buckets where writers said so, else partition columns."""
+    """What rows of a file group have in common: the bucket if options say so, else the partition columns."""
     rule = _bucket_rule(config, options)
     if rule is not None and (column := _hashed_column(rule, schema)) is not None:
         return Grouping((column,), rule)

@@ -1,4 +1,4 @@
-"""How Spark hands rows to Python tasks: in Arrow batches whose making costs as little as it can."""
+"""Settings for the Arrow batches in which Spark passes rows to Python tasks, so that making them is cheap."""
 
 from __future__ import annotations
 

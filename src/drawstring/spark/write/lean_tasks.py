@@ -1,4 +1,4 @@
-"""Python tasks of Spark that cost little beside their work."""
+"""Reduces what PySpark does around every Python task."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def lean(run: Callable[[Given], Iterator[Made]]) -> Callable[[Given], Iterator[M
 
 
 def spare_the_next_task() -> None:
-    """Take from a reused worker of PySpark what it does around every task, however small: a tenth of a second.
+    """Save a reused worker of PySpark what it does around every task, however small: a tenth of a second.
 
-    Before a task it lets Python's importers forget what they know, upon which those of zip files (Spark puts itself on
-    the path as one) read all of it again; after it, it collects garbage among all that was ever imported.
+    Before a task it invalidates the caches of Python's importers, so that the one for zip files (Spark is on the path
+    as one) reads the whole archive again; after the task it runs the garbage collector over everything imported.
     """
     for path, importer in list(sys.path_importer_cache.items()):
         if isinstance(importer, zipimporter):

@@ -1,4 +1,4 @@
-"""What an instant of the data table changes, in the words of the metadata table."""
+"""What an instant of the data table changes, as the metadata table records it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metadata table kept in step: what any instant of the data table adds to its own decision.
+"""Keeps the metadata table in step: the steps that an instant of the data table adds to its own decision.
 
 Each function returns steps of a slot and a time. The steps come after data files have their names, and before the
 instant completes in the data table; the instant completes after that time. Nothing is decided here, and nothing

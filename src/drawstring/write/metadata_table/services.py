@@ -1,6 +1,6 @@
-"""What keeps the metadata table itself small, and what takes an undecided instant out of it.
+"""Services of the metadata table itself: rollback, clean and archival (`compaction` has its own module).
 
-All of it is prepared as steps, under the table's lock, like the deltacommits themselves.
+Like its deltacommits they are prepared as steps, under the table's lock.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What becomes of the metadata table before a write begins: made, extended, removed, compacted, cleaned, archived.
+"""Prepares the metadata table before a write begins: makes, extends, removes, compacts, cleans or archives it.
 
 All of it happens under the table's lock, after `slots.settle`. The settings name a partition only once everything of
-it is there, and no longer before anything of it goes: whoever dies in between leaves a table that is right without.
+it is there, and stop naming it before anything of it is deleted: a writer that dies in between leaves a correct table.
 """
 
 from __future__ import annotations

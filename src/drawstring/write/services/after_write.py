@@ -1,8 +1,8 @@
-"""What keeps a table in order after a write: clean, archive, compact, by Hudi's options and in Hudi's order.
+"""Runs the table services that are due after a write: clean, archive, compact, by Hudi's options and in Hudi's order.
 
-The write is committed when they begin. Hudi raises what a service ends in, and the job looks failed although its rows
-are there; whoever runs it again writes them twice. Here a service that fails is told in the log and in the result of
-the write, and the next write tries again.
+The write is committed when they begin. In Hudi an error of a service fails the job although its rows are committed, and
+running the job again may write them twice. Here a failed service appears in the log and in the result of the write, and
+the next write tries it again.
 """
 
 from __future__ import annotations
