@@ -8,7 +8,7 @@ from drawstring.config.write_options import DELETE
 from drawstring.model.file_group import FileGroupId, FileSlice
 from drawstring.planning.table_state import TableState
 from drawstring.write.index import Index, LookUp, SimpleIndex
-from drawstring.write.living_places import LivingKeys
+from drawstring.write.live_keys import StoredLiveKeys
 from drawstring.write.log_keys import searched_slices
 from drawstring.write.moved_rows import StoredVersions
 from drawstring.write.plan import WritePlan
@@ -20,8 +20,8 @@ def look_up(state: TableState, plan: WritePlan, slices: tuple[FileSlice, ...]) -
     """Return where the keys of a write are looked for; `slices` are those of the partitions that its rows name."""
     options = plan.options.index
     if not options.is_global:
-        index, living = _index(state, plan), _living(state, plan, slices)
-        return LookUp(state.storage, slices, searched_slices(state, slices), index, living=living)
+        index, live_keys = _index(state, plan), _live_keys(state, plan, slices)
+        return LookUp(state.storage, slices, searched_slices(state, slices), index, live_keys=live_keys)
     everywhere = visible_slices(state, state.view(None).partitions())
     # Deletes go where the key lies, whatever partition they name.
     by_group = {found.group: found for found in everywhere}
@@ -39,18 +39,18 @@ def look_up(state: TableState, plan: WritePlan, slices: tuple[FileSlice, ...]) -
         combines=plan.options.combine_before_upsert,
         ordering=plan.ordering,
         moves=stored if moves else None,
-        living=_living(state, plan, everywhere),
+        live_keys=_live_keys(state, plan, everywhere),
     )
 
 
-def _living(
+def _live_keys(
     state: TableState, plan: WritePlan, slices: tuple[FileSlice, ...]
-) -> Callable[[Sequence[FileGroupId]], LivingKeys] | None:
+) -> Callable[[Sequence[FileGroupId]], StoredLiveKeys] | None:
     """Deletes may go where a key is dead, and without logs none is."""
     if plan.operation == DELETE or not any(found.log_files for found in slices):
         return None
     by_group = {found.group: found for found in slices}
-    return lambda groups: LivingKeys.of(state, [by_group[group] for group in groups])
+    return lambda groups: StoredLiveKeys.of(state, [by_group[group] for group in groups])
 
 
 def _index(state: TableState, plan: WritePlan) -> Index:

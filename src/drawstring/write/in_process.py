@@ -40,7 +40,7 @@ from drawstring.write.key_generator import (
     partition_paths,
     record_keys,
 )
-from drawstring.write.living_places import living_places
+from drawstring.write.live_keys import without_dead_places
 from drawstring.write.log_files import ROW_POSITION
 from drawstring.write.merge_group import DELETED, MergeRules, winning_rows
 from drawstring.write.moved_rows import MOVES, STAYS, StoredVersions
@@ -163,7 +163,7 @@ class ArrowRows:
         encoded = self._prepared.keys.take(pa.array(rows)).dictionary_encode()
         codes = np.asarray(encoded.indices)
         found_in = lookup.index.locate(lookup.storage, encoded.dictionary, slices)
-        located = living_places(lookup, found_in, encoded.dictionary)
+        located = without_dead_places(lookup, found_in, encoded.dictionary)
         stored = lookup.moves([part.slice.group for part in located]) if lookup.moves else None
         for part in located:
             held = np.zeros(len(encoded.dictionary), dtype=bool)
@@ -180,9 +180,9 @@ class ArrowRows:
         stays = np.ones(len(rows), dtype=bool)
         if stored is not None:
             elsewhere = np.flatnonzero(keyed.path_codes[rows] != keyed.code_of(group.partition_path))
-            fates = stored.fates(group, *keyed.versions(rows[elsewhere], stored.ordering))
-            stays[elsewhere[fates != STAYS]] = False
-            if len(leaving := rows[elsewhere[fates == MOVES]]):
+            outcomes = stored.outcomes(group, *keyed.versions(rows[elsewhere], stored.ordering))
+            stays[elsewhere[outcomes != STAYS]] = False
+            if len(leaving := rows[elsewhere[outcomes == MOVES]]):
                 self._leaving[group] = leaving
         if stays.any():
             self._groups[group], self._places[group] = rows[stays], places[stays]

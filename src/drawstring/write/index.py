@@ -1,8 +1,8 @@
 """Where existing record keys live.
 
-An index answers, for some keys and slices, which file group holds each key. A key may live in several groups; all of
-them are told. A global index looks into the slices of all partitions; what becomes of rows whose key it finds in
-another partition than they name now is decided in `moved_rows`.
+An index answers, for some keys and slices, which file group holds each key. If a key is in several groups, all of them
+are returned. A global index looks into the slices of all partitions; `moved_rows` decides what happens to rows whose
+key it finds in another partition than the one that they name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from drawstring.write.moved_rows import StoredVersions
 NO_POSITION = -1
 _THREADS = 8
 _ROWS_PER_HASHED_KEY = 10
-"""To hash a key for a bloom filter costs as much as to read and compare about so many."""
+"""Hashing a key for a bloom filter takes as long as reading and comparing about so many keys."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,15 @@ class Located:
 
 
 class Index(Protocol):
-    """Finds keys in slices; of logs, these have those alone that are to be read. Travels to executors."""
+    """Finds keys in slices, which have only those logs that must be read. Sent to executors."""
 
     def locate(self, storage: Storage, keys: pa.Array, slices: Sequence[FileSlice]) -> list[Located]:
         """Return, for each slice that holds any of the keys, which ones and where."""
         ...
 
 
-class Living(Protocol):
-    """Tells where keys are alive that were found in several places; travels to executors."""
+class LiveKeys(Protocol):
+    """Tells where keys that were found in several places are alive; sent to executors."""
 
     @property
     def began(self) -> Mapping[FileGroupId, str]:
@@ -65,16 +65,16 @@ class Living(Protocol):
 
 @dataclass(frozen=True)
 class LookUp:
-    """What a write asks of its index: where to look, and what to do with rows that are found in another partition.
+    """The question of a write to its index: where to look, and what to do with rows found in another partition.
 
-    - `slices`: what the partitions hold; `searched`: the same with the logs alone that are to be read, none of them
-      where all keys are new.
+    - `slices`: the slices of the partitions; `searched`: the same with only those logs that must be read, none of them
+      if all keys are new.
     - `is_global`: keys are looked for in all slices, otherwise in those of the row's partition.
     - `combines`: one row of each key is kept, by `ordering`, before a global index is asked.
-    - `moves`: reads what is stored in groups, for rows to move to the partition that they name; without it they go
+    - `moves`: reads stored records, so that rows can move to the partition that they name; without it rows are written
       where their key lies.
-    - `living`: prepares to tell, of keys that are found in several groups, in which of them logs have deleted them;
-      without it rows go to all groups.
+    - `live_keys`: finds out in which groups logs have deleted keys that are in several groups; without it rows go to
+      all of these groups.
     """
 
     storage: Storage
@@ -85,7 +85,7 @@ class LookUp:
     combines: bool = True
     ordering: tuple[str, ...] = ()
     moves: Callable[[Sequence[FileGroupId]], StoredVersions] | None = None
-    living: Callable[[Sequence[FileGroupId]], Living] | None = None
+    live_keys: Callable[[Sequence[FileGroupId]], LiveKeys] | None = None
 
 
 class SimpleIndex:

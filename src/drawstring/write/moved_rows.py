@@ -1,4 +1,4 @@
-"""Rows whose key lies in another partition than the one that they name now.
+"""Rows of a global index whose key lies in another partition than the one that they name.
 
 A global index with `…update.partition.path` deletes the row there and inserts it here, unless what is stored wins.
 """
@@ -23,14 +23,14 @@ from drawstring.reading.task_reader import read_task
 from drawstring.schema.meta_columns import RECORD_KEY
 from drawstring.storage.base import Storage
 
-Fates = npt.NDArray[np.int8]
+Outcomes = npt.NDArray[np.int8]
 MOVES, STAYS, IS_NEW = 1, 2, 3
-"""What becomes of a row: deleted there and inserted here; brought to where its key lies; nothing is there any more."""
+"""Outcomes for a row: deleted there and inserted here; written where its key lies; its key is no longer there."""
 
 
 @dataclass(frozen=True)
 class StoredVersions:
-    """Reads the versions of records that stand in file groups, logs merged; travels to executors."""
+    """Reads the current versions of records in file groups, logs merged; sent to executors."""
 
     storage: Storage
     tasks: Mapping[FileGroupId, ReadTask]
@@ -46,8 +46,8 @@ class StoredVersions:
         tasks = {found.group: replace(facts.task(found), partition_values={}) for found in slices}
         return cls(state.storage, tasks, schemas.table_schema, ordering)
 
-    def fates(self, group: FileGroupId, rows: pa.Table, deleted: npt.NDArray[np.bool_]) -> Fates:
-        """Tell what becomes of rows whose keys were found in a group of another partition.
+    def outcomes(self, group: FileGroupId, rows: pa.Table, deleted: npt.NDArray[np.bool_]) -> Outcomes:
+        """Return the outcome for rows whose keys were found in a group of another partition.
 
         `rows` has record key and ordering columns, one row per key.
         """
@@ -56,14 +56,14 @@ class StoredVersions:
             rows.column(RECORD_KEY).combine_chunks(), stored.column(RECORD_KEY).combine_chunks()
         )
         found = np.flatnonzero(np.asarray(places.is_valid()))
-        fates: Fates = np.full(rows.num_rows, IS_NEW, dtype=np.int8)
-        fates[found] = MOVES
+        outcomes: Outcomes = np.full(rows.num_rows, IS_NEW, dtype=np.int8)
+        outcomes[found] = MOVES
         older = self._stands(stored.take(places.drop_null()), rows.take(pa.array(found)), deleted[found])
-        fates[found[older | deleted[found]]] = STAYS
-        return fates
+        outcomes[found[older | deleted[found]]] = STAYS
+        return outcomes
 
     def keys(self, group: FileGroupId) -> pa.Array:
-        """Return the keys of the records that stand in a group."""
+        """Return the keys of the records in a group that are not deleted."""
         return self._read(group).column(RECORD_KEY).combine_chunks()
 
     def _stands(

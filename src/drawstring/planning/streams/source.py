@@ -157,7 +157,7 @@ class TableStream:
                 `start` (`STREAM_INSTANTS_LOST`).
             IncompatibleSchema: the table has got other columns since the query began (`STREAM_SCHEMA_CHANGED`).
         """
-        state = self._sight(end)
+        state = self._last_seen(end)
         self._check_schema(state)
         if start.snapshot is not None:
             return self._batch_of_snapshot(state, start, end)
@@ -175,7 +175,7 @@ class TableStream:
             position: what was delivered.
             look: whether to look at the table again, or to go by what the last batch saw of it.
         """
-        state = self._look() if look else self._sight(position)
+        state = self._look() if look else self._last_seen(position)
         if position.snapshot is not None:
             amount = total(self._amounts_of_snapshot(position)[position.done :])
             return Backlog(1, amount, _seconds_since(position.snapshot, state.config.timezone))
@@ -187,8 +187,8 @@ class TableStream:
         self._seen[:] = [self.pin(None)]
         return self._seen[0]
 
-    def _sight(self, end: StreamOffset) -> TableState:
-        """What was last seen of the table, if that was enough to tell of `end`."""
+    def _last_seen(self, end: StreamOffset) -> TableState:
+        """The state of the table that was seen last, if it reaches `end`, else a new one."""
         if not self._seen or _newest(self._seen[0]) < end.time:
             return self._look()
         known = end.commit is None or end.commit in self._seen[0].timeline.by_requested_time

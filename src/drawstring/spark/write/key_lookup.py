@@ -25,7 +25,7 @@ from drawstring.spark.write.interpreter import worker_interpreter
 from drawstring.spark.write.lean_tasks import lean
 from drawstring.storage import Storage
 from drawstring.write.executor import Counts
-from drawstring.write.index import Index, Living, LookUp, SimpleIndex
+from drawstring.write.index import Index, LiveKeys, LookUp, SimpleIndex
 from drawstring.write.log_files import ROW_POSITION
 from drawstring.write.log_keys import keys_in_log
 from drawstring.write.merge_group import DELETED
@@ -60,7 +60,7 @@ def find_keys(df: DataFrame, lookup: LookUp, *, positions: bool = False) -> Data
 
 def without_dead_places(known: DataFrame, lookup: LookUp) -> DataFrame:
     """Leave out places of keys where logs have deleted them, of keys that are alive in another one."""
-    if lookup.living is None:
+    if lookup.live_keys is None:
         return known
     key = [RECORD_KEY] if lookup.is_global else [RECORD_KEY, KNOWN_PATH]
     doubtful = known.withColumn("_drawstring_times", F.count(F.lit(1)).over(Window.partitionBy(*key)))
@@ -68,22 +68,22 @@ def without_dead_places(known: DataFrame, lookup: LookUp) -> DataFrame:
     groups = doubtful.select(KNOWN_PATH, FILE_ID).distinct().collect()
     if not groups:
         return known
-    living = lookup.living([FileGroupId(row[0], row[1]) for row in groups])
+    live_keys = lookup.live_keys([FileGroupId(row[0], row[1]) for row in groups])
     alive, newest = F.col(_ALIVE), F.desc(_BEGAN)
     somewhere = F.max(alive).over(Window.partitionBy(*key))
     age = F.row_number().over(Window.partitionBy(*key).orderBy(newest, FILE_ID))
-    told = _told_alive(doubtful, living).select("*", somewhere.alias("somewhere"), age.alias("age"))
+    told = _told_alive(doubtful, live_keys).select("*", somewhere.alias("somewhere"), age.alias("age"))
     dead = told.filter(~alive & (F.col("somewhere") | (F.col("age") > 1)))
     return known.join(dead.select(*_PLACE), _PLACE, "left_anti")
 
 
-def _told_alive(places: DataFrame, living: Living) -> DataFrame:
+def _told_alive(places: DataFrame, live_keys: LiveKeys) -> DataFrame:
     """Let tasks tell which keys are alive in the groups where they were found, and when the groups began."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for group, mine in _by_group(batches):
-            alive = pa.array(living.alive(group, mine.column(RECORD_KEY).combine_chunks()))
-            began = pa.repeat(living.began[group], mine.num_rows)
+            alive = pa.array(live_keys.alive(group, mine.column(RECORD_KEY).combine_chunks()))
+            began = pa.repeat(live_keys.began[group], mine.num_rows)
             told = mine.select(_PLACE).append_column(_ALIVE, alive).append_column(_BEGAN, began)
             yield from told.combine_chunks().to_batches()
 
@@ -141,15 +141,15 @@ def with_moves(df: DataFrame, known: DataFrame, lookup: LookUp) -> DataFrame:
         return located
     stored = lookup.moves([FileGroupId(row[0], row[1]) for row in groups])
     at_home = located.filter(F.col(PARTITION_PATH) == F.col(KNOWN_PATH)).select(RECORD_KEY)
-    fates = _inserted_once(_fates(elsewhere.select(*names), stored), at_home)
-    return _applied(located.join(fates, _PLACE, "left"), lookup.ordering)
+    outcomes = _inserted_once(_outcomes(elsewhere.select(*names), stored), at_home)
+    return _applied(located.join(outcomes, _PLACE, "left"), lookup.ordering)
 
 
-def _inserted_once(fates: DataFrame, at_home: DataFrame) -> DataFrame:
+def _inserted_once(outcomes: DataFrame, at_home: DataFrame) -> DataFrame:
     """Tell which of a key's moves inserts it: one, unless it is updated in its own partition."""
     first = F.row_number().over(Window.partitionBy(RECORD_KEY, _FATE).orderBy(KNOWN_PATH, FILE_ID)) == 1
     home = at_home.distinct().withColumn("_drawstring_home", F.lit(True))
-    joined = fates.withColumn("_drawstring_first", first).join(home, RECORD_KEY, "left")
+    joined = outcomes.withColumn("_drawstring_first", first).join(home, RECORD_KEY, "left")
     inserts = F.col("_drawstring_first") & F.col("_drawstring_home").isNull()
     return joined.select(*_PLACE, _FATE, inserts.alias("_drawstring_inserts"))
 
@@ -174,10 +174,10 @@ def _applied(located: DataFrame, ordering: Sequence[str]) -> DataFrame:
     return rows.withColumn(DELETED, F.col(DELETED) | leaves).drop(_FATE, _LEAVES, "_drawstring_inserts")
 
 
-def _fates(elsewhere: DataFrame, stored: StoredVersions) -> DataFrame:
+def _outcomes(elsewhere: DataFrame, stored: StoredVersions) -> DataFrame:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for group, mine in _by_group(batches):
-            found = stored.fates(group, mine, mine.column(DELETED).to_numpy())
+            found = stored.outcomes(group, mine, mine.column(DELETED).to_numpy())
             told = mine.select(_PLACE).append_column(_FATE, pa.array(found, pa.int32()))
             yield from told.combine_chunks().to_batches()
 
