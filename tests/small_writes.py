@@ -113,9 +113,11 @@ class HookedStorage(LocalStorage):
         act = super().rename
         self._changed("rename", target, lambda: act(source, target))
 
-    def replace_if(self, path: str, expected: bytes | None, content: bytes | None) -> bool:
+    def replace_if(
+        self, path: str, expected: bytes | None, content: bytes | None, *, durable: bool = False
+    ) -> bool:
         act = super().replace_if
-        return bool(self._changed("replace_if", path, lambda: act(path, expected, content)))
+        return bool(self._changed("replace_if", path, lambda: act(path, expected, content, durable=durable)))
 
     def write(self, path: str, content: bytes, *, durable: bool = True) -> None:
         act = super().write

@@ -24,7 +24,7 @@ from drawstring.model.file_names import base_file_name, join_path, log_file_name
 from drawstring.schema.avro_arrow import avro_schema_from_arrow
 from drawstring.schema.meta_columns import prepend_meta_columns
 from drawstring.storage.base import Storage
-from drawstring.storage.table_properties import read_table_config, update_table_properties
+from drawstring.storage.table_properties import PROPERTIES, read_table_config, updated_content
 from drawstring.timeline.reader import TimelineReader
 from drawstring.timeline.timeline import Timeline
 from drawstring.view.listing import METAFILE
@@ -118,7 +118,7 @@ class HandTable:
         )
         steps = initialise(self.storage, config, change, partitions=partitions, newest_time=self.next_time())
         steps.carry_out(self.storage)
-        update_table_properties(self.storage, settings_with(config, partitions))
+        self.storage.write(PROPERTIES, updated_content(settings_with(config, partitions)))
         return self
 
     @property

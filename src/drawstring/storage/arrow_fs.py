@@ -90,7 +90,9 @@ class ArrowStorage:
         """Raise `UnsupportedTable`: pyarrow has no conditional put, so two writers could both believe they won."""
         raise no_atomic_create(self._uri)
 
-    def replace_if(self, path: str, expected: bytes | None, content: bytes | None) -> bool:
+    def replace_if(
+        self, path: str, expected: bytes | None, content: bytes | None, *, durable: bool = False
+    ) -> bool:
         """Raise `UnsupportedTable`: pyarrow has no conditional put."""
         raise no_atomic_create(self._uri)
 

@@ -86,19 +86,21 @@ class Storage(Protocol):
         ...
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file its name, atomically; parents are made. Raises FileNotFoundError without a source."""
+        """Give a file or a directory its name, atomically; parents are made. Without a source: FileNotFoundError."""
         ...
 
     def sync_directories(self, paths: Iterable[str]) -> None:
         """Make the names in these directories durable."""
         ...
 
-    def replace_if(self, path: str, expected: bytes | None, content: bytes | None) -> bool:
+    def replace_if(
+        self, path: str, expected: bytes | None, content: bytes | None, *, durable: bool = False
+    ) -> bool:
         """Replace a file only if it holds exactly `expected`; False, and nothing changed, when it does not.
 
         None stands for no file: as `expected` the file is created, as `content` it is deleted. The change is atomic
-        but need not survive a power cut: it is for locks, which nobody holds after one. Raises `UnsupportedTable`
-        where the store has no conditional put.
+        but need not survive a power cut unless it is `durable`: locks, for instance, nobody holds after one. Raises
+        `UnsupportedTable` where the store has no conditional put.
         """
         ...
 

@@ -117,19 +117,23 @@ class LocalStorage:
             _sync_directory(os.path.dirname(local))
         return True
 
-    def replace_if(self, path: str, expected: bytes | None, content: bytes | None) -> bool:
-        """Replace a file only if it holds exactly `expected`; None stands for no file. Nothing is synced."""
+    def replace_if(
+        self, path: str, expected: bytes | None, content: bytes | None, *, durable: bool = False
+    ) -> bool:
+        """Replace a file only if it holds exactly `expected`; None stands for no file."""
         local = self._writable(path)
         if expected is not None:
-            done = local_swap.swap(local, expected, content)
+            done = local_swap.swap(local, expected, content, durable=durable)
         else:
-            done = content is not None and local_create.create(local, content)
+            done = content is not None and local_create.create(local, content, durable=durable)
         if done:
             _drop_checksum(local)
+        if done and durable:
+            _sync_directory(os.path.dirname(local))
         return done
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file its name, atomically; parents are made."""
+        """Give a file or a directory its name, atomically; parents are made."""
         local = self._writable(target)
         os.makedirs(os.path.dirname(local), exist_ok=True)
         _drop_checksum(local)

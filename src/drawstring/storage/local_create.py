@@ -37,7 +37,7 @@ def _link_unnamed(path: str, content: bytes, durable: bool) -> bool:
             return _link_named(path, content, durable)
         raise
     try:
-        _fill(descriptor, content, durable)
+        fill(descriptor, content, durable)
         # With a directory descriptor Python calls linkat, which alone follows the link in /proc.
         os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
     except FileExistsError:
@@ -56,7 +56,7 @@ def _link_named(path: str, content: bytes, durable: bool) -> bool:
     descriptor = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
     try:
         try:
-            _fill(descriptor, content, durable)
+            fill(descriptor, content, durable)
         finally:
             os.close(descriptor)
         os.link(beside, path)
@@ -67,7 +67,8 @@ def _link_named(path: str, content: bytes, durable: bool) -> bool:
     return True
 
 
-def _fill(descriptor: int, content: bytes, durable: bool) -> None:
+def fill(descriptor: int, content: bytes, durable: bool) -> None:
+    """Write all of the content to an open file, and to disk if it is to be `durable`."""
     left = memoryview(content)
     while left:
         # The operating system may take a part only, on a full disk for instance; the next try says why.

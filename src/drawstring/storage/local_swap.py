@@ -2,7 +2,7 @@
 
 Replacing and deleting compare first, and hold the
 kernel's lock of the directory (`flock`) meanwhile: the kernel drops it when its process dies, so that nobody who is
-killed half-way is in the way of the next. Nothing is synced to disk: after a power cut no process holds a lock.
+killed half-way is in the way of the next. Locks are not synced to disk: after a power cut no process holds one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from drawstring.storage.local_create import fill
+
 try:
     import fcntl
 except ImportError:  # pragma: no cover - Windows
@@ -21,9 +23,10 @@ except ImportError:  # pragma: no cover - Windows
 _GUARD_SECONDS = 10.0
 
 
-def swap(path: str, expected: bytes, content: bytes | None) -> bool:
+def swap(path: str, expected: bytes, content: bytes | None, *, durable: bool = False) -> bool:
     """Replace a file that holds exactly `expected`, or delete it when `content` is None; False when it holds else.
 
+    `durable` content is on disk before the file has its name; the name itself is not synced.
     Raises TimeoutError when another process keeps the directory's lock, which none does for longer than it takes to
     write a few bytes unless it is stopped.
     """
@@ -41,7 +44,7 @@ def swap(path: str, expected: bytes, content: bytes | None) -> bool:
         # One name for all: only the holder of the guard writes it, and what a killed one left is overwritten.
         beside = f"{directory}/.{name}.swap"
         with open(beside, "wb", buffering=0) as file:
-            file.write(content)
+            fill(file.fileno(), content, durable)
         os.replace(beside, path)
         return True
 

@@ -80,11 +80,13 @@ class MemoryStorage:
         return pa.BufferReader(self.read(path))
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file another name."""
+        """Give a file or a directory another name."""
         with _LOCK:
-            if source not in self._files:
+            found = [name for name in self._files if name == source or name.startswith(f"{source}/")]
+            if not found:
                 raise FileNotFoundError(f"{self._root}/{source}")
-            self._files[target] = self._files.pop(source)
+            for name in found:
+                self._files[target + name[len(source) :]] = self._files.pop(name)
 
     def sync_directories(self, paths: Iterable[str]) -> None:
         """Memory has nothing to sync."""
@@ -97,7 +99,9 @@ class MemoryStorage:
             self._files[path] = (bytes(content), int(time.time() * 1000))
             return True
 
-    def replace_if(self, path: str, expected: bytes | None, content: bytes | None) -> bool:
+    def replace_if(
+        self, path: str, expected: bytes | None, content: bytes | None, *, durable: bool = False
+    ) -> bool:
         """Replace a file only if it holds exactly `expected`; None stands for no file."""
         with _LOCK:
             found = self._files.get(path)

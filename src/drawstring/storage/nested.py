@@ -56,16 +56,18 @@ class NestedStorage:
         return self.parent.create_if_absent(self._path(path), content, durable=durable)
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file another name."""
+        """Give a file or a directory another name."""
         self.parent.rename(self._path(source), self._path(target))
 
     def sync_directories(self, paths: Iterable[str]) -> None:
         """Make the names in these directories durable."""
         self.parent.sync_directories([self._path(path) for path in paths])
 
-    def replace_if(self, path: str, expected: bytes | None, content: bytes | None) -> bool:
+    def replace_if(
+        self, path: str, expected: bytes | None, content: bytes | None, *, durable: bool = False
+    ) -> bool:
         """Replace a file only if it holds exactly `expected`."""
-        return self.parent.replace_if(self._path(path), expected, content)
+        return self.parent.replace_if(self._path(path), expected, content, durable=durable)
 
     def write(self, path: str, content: bytes, *, durable: bool = True) -> None:
         """Create or replace a file."""

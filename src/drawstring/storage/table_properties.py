@@ -57,18 +57,47 @@ def _what_to_load(storage: Storage) -> str:
     return ""
 
 
-def update_table_properties(storage: Storage, properties: Mapping[str, str]) -> None:
-    """Replace a table's settings as Hudi does, so that a reader, or the next writer after a crash, finds either.
+def is_table(storage: Storage) -> bool:
+    """Whether there is a table: one whose settings are being changed by Hudi, or were when it died, has the backup."""
+    return storage.exists(PROPERTIES) or storage.exists(BACKUP)
 
-    The caller holds the table's lock. The backup has the old settings until the new ones are there.
+
+def recover_table_properties(storage: Storage) -> None:
+    """Put the settings back that somebody died over while changing them, as Hudi's writers do.
+
+    The caller holds the table's lock. A backup beside settings that can be read is of no use any more.
     """
-    now = dt.datetime.now(dt.timezone.utc).isoformat()
-    content = format_properties(properties, comment=f"Updated at {now}")
-    config = read_table_config(storage)
-    storage.write(BACKUP, format_properties(config.properties, comment=f"Backup of {now}"))
-    storage.delete(PROPERTIES)
-    storage.write(PROPERTIES, content)
+    if not storage.exists(BACKUP):
+        return
+    if not _can_be_read(storage, PROPERTIES):
+        if not _can_be_read(storage, BACKUP):
+            return
+        storage.write(PROPERTIES, storage.read(BACKUP))
+        storage.sync_directories([".hoodie"])
     storage.delete(BACKUP)
+
+
+def _can_be_read(storage: Storage, path: str) -> bool:
+    try:
+        return _read(storage, path) is not None
+    except CorruptTable:
+        return False
+
+
+def updated_content(properties: Mapping[str, str]) -> bytes:
+    """Return the file of settings that replaces another one; no two are alike."""
+    now = dt.datetime.now(dt.timezone.utc).isoformat()
+    return format_properties(properties, comment=f"Updated at {now}")
+
+
+def content_of(storage: Storage, config: TableConfig) -> bytes | None:
+    """Return the file of settings as it is; None when that is not, or no longer, what a table was loaded with."""
+    try:
+        content = storage.read(PROPERTIES)
+    except FileNotFoundError:
+        return None
+    found = parse_properties(content, source=f"{storage.root}/{PROPERTIES}")
+    return content if found == config.properties else None
 
 
 def are_settings_changed(storage: Storage) -> bool:

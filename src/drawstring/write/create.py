@@ -20,7 +20,7 @@ from drawstring.schema.avro_arrow import avro_schema_from_arrow
 from drawstring.schema.change_images import BOTH
 from drawstring.schema.time_partitions import PREFIX, TimePartition
 from drawstring.storage.base import Storage
-from drawstring.storage.table_properties import PROPERTIES
+from drawstring.storage.table_properties import PROPERTIES, is_table
 from drawstring.write.locks import configured_lock
 from drawstring.write.support import require_atomic_create
 from drawstring.write.table_names import avro_names
@@ -58,7 +58,7 @@ def create_table(
     with configured_lock(storage, concurrency or ConcurrencyOptions()):
         for directory in _DIRECTORIES:
             storage.make_directory(directory)
-        created = storage.create_if_absent(PROPERTIES, content)
+        created = not is_table(storage) and storage.create_if_absent(PROPERTIES, content)
     if not created:
         raise InvalidInput(
             f"Cannot create a table at {storage.root}: there is one already. Append to it, or drop it first.",

@@ -20,7 +20,7 @@ from drawstring.model.file_group import FileGroupId
 from drawstring.model.instant import Action
 from drawstring.planning.table_state import TableState
 from drawstring.storage.base import Storage
-from drawstring.storage.table_properties import PROPERTIES
+from drawstring.storage.table_properties import is_table
 from drawstring.write.cleaned_since import conflict_of_missing_file
 from drawstring.write.compaction import compact_slices
 from drawstring.write.create import create_table
@@ -118,15 +118,16 @@ def write_rows(
 
 def _write_by_mode(rows: Executor, storage: Storage, chosen: str, wanted: WriteOptions) -> CommitResult:
     require_atomic_create(storage)
-    exists = storage.exists(PROPERTIES)
+    exists = is_table(storage)
     if exists and chosen == IGNORE:
         return CommitResult(storage.root, wanted.operation or UPSERT)
     if exists and chosen == ERROR_IF_EXISTS:
         raise _table_exists(storage.root)
     if exists and chosen == OVERWRITE and wanted.operation not in OVERWRITES:
-        return replace_table(
+        result = replace_table(
             storage, lambda fresh: _write_new(rows, fresh, wanted), options=wanted.concurrency
         )
+        return replace(result, path=storage.root)
     if exists:
         return _write_existing(rows, storage, wanted)
     return _write_first(rows, storage, wanted, chosen)

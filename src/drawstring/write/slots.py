@@ -31,11 +31,12 @@ KEPT = 32
 """Finished slots that stay for people who look for what happened."""
 _DIGITS = 12
 CREATE, RENAME, DELETE, DELETE_TREE, DELETE_IF = "create", "rename", "delete", "delete_tree", "delete_if"
+REPLACE_IF = "replace_if"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One act that may be repeated, late too: create a file if absent, rename, delete a file or a directory.
+    """One act that may be repeated, late too: create a file if absent, rename, replace, delete a file or a directory.
 
     Whoever is paused in the middle of a decision takes its steps when others have long gone on. So only what has a
     name of its own, which never comes again, is deleted whatever it holds.
@@ -67,6 +68,11 @@ class Step:
         return cls(DELETE_IF, path, content=base64.b64encode(content).decode())
 
     @classmethod
+    def replace_if(cls, path: str, expected: bytes, content: bytes) -> Step:
+        """Replace a file as long as it holds exactly `expected`."""
+        return cls(REPLACE_IF, path, base64.b64encode(expected).decode(), base64.b64encode(content).decode())
+
+    @classmethod
     def delete_tree(cls, path: str) -> Step:
         """Delete a directory that may be gone already."""
         return cls(DELETE_TREE, path)
@@ -78,7 +84,7 @@ class Decision:
 
     - Carried out is the change when `creates` exists and `removes` does not. A rollback has both: its own instant may
       be completed while its target is still pending, and the writer that it takes for dead may take its instant away
-      itself.
+      itself. Where a step replaces the file that `creates` names, that must not be as it was any more.
     - `needs` names the pending instant's file: when it is gone and the change was not carried out, a writer that
       knows no slots has rolled the instant back, and the decision is void. So it is when a staged file is lost, for
       instance in a power cut: the change can never be carried out, and nobody was told that it was.
@@ -117,6 +123,9 @@ class Decision:
     def is_carried_out(self, storage: Storage) -> bool:
         """Whether all steps that matter were taken."""
         if self.removes and storage.exists(self.removes):
+            return False
+        replaced = [step for step in self.steps if step.kind == REPLACE_IF and step.path == self.creates]
+        if any(_content(storage, step.path) == _decoded(step.target) for step in replaced):
             return False
         return not self.creates or storage.exists(self.creates) or self._is_completed_by_others(storage)
 
@@ -259,13 +268,19 @@ def _require_needed(storage: Storage, decision: Decision) -> None:
         )
 
 
+def _decoded(text: str) -> bytes:
+    return base64.b64decode(text)
+
+
 def _take_step(storage: Storage, step: Step) -> None:
     if step.kind == CREATE:
-        storage.create_if_absent(step.path, base64.b64decode(step.content))
+        storage.create_if_absent(step.path, _decoded(step.content))
     elif step.kind == DELETE:
         storage.delete(step.path)
     elif step.kind == DELETE_IF:
-        storage.replace_if(step.path, base64.b64decode(step.content), None)
+        storage.replace_if(step.path, _decoded(step.content), None)
+    elif step.kind == REPLACE_IF:
+        storage.replace_if(step.path, _decoded(step.target), _decoded(step.content), durable=True)
     elif step.kind == DELETE_TREE:
         storage.delete(step.path, recursive=True)
     else:

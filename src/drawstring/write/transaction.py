@@ -22,6 +22,7 @@ from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.instant import Action, Instant, State
 from drawstring.planning.table_state import TableState
 from drawstring.storage.base import Storage
+from drawstring.storage.table_properties import recover_table_properties
 from drawstring.timeline.timeline import COMPLETES_AS
 from drawstring.write import cleaned_since, conflicts, heartbeat, slots, staging
 from drawstring.write.clock import Clock, newest_time, next_time, system_clock
@@ -449,6 +450,7 @@ def _settled_state(
 ) -> TableState:
     """Finish what was decided, roll back what dead writers left, sweep; the lock must be held."""
     folders, beats = staging.temporary_folders(storage), heartbeat.heartbeats(storage)
+    recover_table_properties(storage)
     number = slots.settle(storage)
     state = load_state(storage)
     check_writable(state)

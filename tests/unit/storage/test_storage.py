@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import errno
+import os
 import pickle
+import resource
+import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow.fs as pafs
@@ -8,6 +12,7 @@ import pytest
 
 from drawstring.errors import InvalidInput, InvalidOption, UnsupportedTable
 from drawstring.storage import ArrowStorage, LocalStorage, MemoryStorage, NestedStorage, open_storage
+from tests.small_writes import in_child
 
 
 @pytest.fixture(params=["local", "memory", "nested", "arrow"])
@@ -52,6 +57,40 @@ def test_replace_if_changes_only_what_is_as_expected(storage):
     assert storage.replace_if("t/x", b"", b"")
     assert storage.replace_if("t/x", b"", None)
     assert not storage.exists("t/x")
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_replace_if_writes_all_where_the_system_takes_a_part_only(tmp_path, monkeypatch, durable):
+    """Half of an owner's name would be a lock of nobody, which stands for good."""
+    storage, take = LocalStorage(str(tmp_path)), os.write
+    storage.write("x", b"a")
+    monkeypatch.setattr(os, "write", lambda descriptor, content: take(descriptor, bytes(content[:3])))
+    assert storage.replace_if("x", b"a", b"0123456789", durable=durable)
+    assert storage.read("x") == b"0123456789"
+
+
+def test_stream_of_which_the_system_takes_a_part_only_is_an_error(tmp_path):
+    """The kernel says how much it took, and nothing else until it is asked for the rest."""
+
+    def limited():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+        try:
+            LocalStorage(str(tmp_path)).open_output("x").write(b"x" * 100_000)
+        except OSError as error:
+            os._exit(error.errno)
+
+    assert in_child(limited) == errno.EFBIG
+
+
+@pytest.mark.parametrize("storage", ["local", "memory", "nested"], indirect=True)
+def test_directory_is_renamed_with_all_that_is_in_it(storage):
+    storage.write("t/a/x", b"x")
+    storage.write("t/y", b"y")
+    storage.write("tt/z", b"z")
+    storage.rename("t", "u/v")
+    assert not storage.exists("t")
+    assert (storage.read("u/v/a/x"), storage.read("u/v/y"), storage.read("tt/z")) == (b"x", b"y", b"z")
 
 
 @pytest.mark.parametrize("storage", ["local", "memory", "nested"], indirect=True)

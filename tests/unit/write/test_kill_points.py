@@ -37,9 +37,9 @@ def template(templates, request):
     return templates[getattr(request, "param", "COPY_ON_WRITE")]
 
 
-def every_point(template, tmp_path, kind, strike):
+def every_point(template, tmp_path, kind, strike, *, stride=1):
     """Yield the path of a copy of the table for each point of a write that `strike(storage, point)` hit."""
-    for point in range(1, 200):
+    for point in range(1, 300, stride):
         path = tmp_path / str(point) / "table"
         shutil.copytree(template, path)
         storage = hooked(str(path))
@@ -76,9 +76,9 @@ def kill_at(kind, *, twice):
     return strike
 
 
-def kill_everywhere(template, tmp_path, kind, *, twice=False):
+def kill_everywhere(template, tmp_path, kind, *, twice=False, stride=1):
     points = 0
-    for point, path, hit in every_point(template, tmp_path, kind, kill_at(kind, twice=twice)):
+    for point, path, hit in every_point(template, tmp_path, kind, kill_at(kind, twice=twice), stride=stride):
         assert_whole(path, kind, point, acknowledged=not hit)
         points += hit
     assert points >= (21 if kind == "overwrite" else 10)
@@ -102,6 +102,25 @@ def test_process_killed_at_any_operation_leaves_the_metadata_table_equal_to_the_
     indexed, tmp_path, kind
 ):
     kill_everywhere(indexed, tmp_path, kind)
+
+
+@pytest.fixture(scope="module")
+def unindexed(tmp_path_factory):
+    """The same table without a metadata table, which the next write makes."""
+    path = tmp_path_factory.mktemp("unindexed") / "table"
+    write(new_table(path), OLD, options={"hoodie.metadata.enable": "false"})
+    return path
+
+
+def test_process_killed_while_it_makes_the_metadata_table_leaves_the_table_whole(unindexed, tmp_path):
+    kill_everywhere(unindexed, tmp_path, "upsert", stride=11)
+
+
+@pytest.mark.torture
+def test_process_killed_anywhere_while_it_makes_the_metadata_table_leaves_the_table_whole(
+    unindexed, tmp_path
+):
+    kill_everywhere(unindexed, tmp_path, "upsert", twice=True)
 
 
 REPEATS = int(os.environ.get("KILL_REPEATS", 20))

@@ -250,8 +250,8 @@ class FlakyStorage(LocalStorage):
     def rename(self, source, target):
         return self._step(lambda: LocalStorage.rename(self, source, target))
 
-    def replace_if(self, path, expected, content):
-        return self._step(lambda: LocalStorage.replace_if(self, path, expected, content))
+    def replace_if(self, path, expected, content, *, durable=False):
+        return self._step(lambda: LocalStorage.replace_if(self, path, expected, content, durable=durable))
 
     def write(self, path, content, *, durable=True):
         return self._step(lambda: LocalStorage.write(self, path, content, durable=durable))

@@ -2,12 +2,18 @@
 
 All of it happens under the table's lock, after `slots.settle`. The settings name a partition only once everything of
 it is there, and stop naming it before anything of it is deleted: a writer that dies in between leaves a correct table.
+
+The lock may lapse while its holder is paused. What is made is therefore one decision, the settings its last step;
+settings are replaced only if they are as they were when the table was loaded; and what goes is moved away in one
+step, and back again if it turns out that others have begun to use it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -21,11 +27,17 @@ from drawstring.planning.table_schemas import TableSchemas
 from drawstring.planning.table_state import TableState
 from drawstring.schema.meta_columns import prepend_meta_columns
 from drawstring.storage.base import Storage
-from drawstring.storage.table_properties import PROPERTIES, update_table_properties
+from drawstring.storage.table_properties import (
+    PROPERTIES,
+    content_of,
+    recover_table_properties,
+    updated_content,
+)
 from drawstring.view.metadata_table import FOLDER, MetadataTable
 from drawstring.write import slots
 from drawstring.write.clock import Clock, newest_time, next_time, system_clock
 from drawstring.write.locks import configured_lock
+from drawstring.write.markers import TEMP
 from drawstring.write.metadata_table import keeping, layout, services
 from drawstring.write.metadata_table.changes import located_in_slices
 from drawstring.write.metadata_table.compaction import is_due, prepare_compaction
@@ -46,7 +58,7 @@ from drawstring.write.metadata_table.records import KeyLocation
 from drawstring.write.metadata_table.writer import kept_partitions
 from drawstring.write.publication import Publication
 from drawstring.write.services.support import REBUILD_METADATA, check_serviceable
-from drawstring.write.slots import Decision
+from drawstring.write.slots import Decision, Step
 from drawstring.write.support import require_atomic_create
 from drawstring.write.table_facts import load_state, table_schema
 
@@ -65,9 +77,7 @@ def prepared(
         keeping.check_kept(state)
         return state
     if not wanted.enabled:
-        if keeping.is_kept(state.config):
-            remove(state)
-        return load_state(state.storage)
+        return remove(state) if keeping.is_kept(state.config) else state
     state = without_unkept(state)
     keeping.check_kept(state)
     missing = [name for name in wanted_partitions(state, wanted) if name not in kept_partitions(state.config)]
@@ -90,18 +100,67 @@ def wanted_partitions(state: TableState, wanted: MetadataTableOptions) -> list[s
     return found
 
 
-def remove(state: TableState) -> None:
+def remove(state: TableState) -> TableState:
     """Remove the metadata table as Hudi does: the settings first, which every reader goes by, then the folder."""
     storage, config = state.storage, state.config
     logger.info("Removing the metadata table of %s.", storage.root)
-    update_table_properties(storage, {**config.properties, METADATA_PARTITIONS.key: "", PENDING_KEY: ""})
-    storage.delete(FOLDER, recursive=True)
+    settings = _replace_settings(state, {METADATA_PARTITIONS.key: "", PENDING_KEY: ""})
+    _drop(storage, [FOLDER], lambda: _content(storage, PROPERTIES) == settings)
     try:
         defined = definitions_without(storage, config, kept_partitions(config))
         if defined is not None:
             storage.write(*defined)
     except CorruptTable:
         storage.delete(INDEX_DEFINITIONS.find(config.properties))
+    return load_state(storage)
+
+
+def _replace_settings(state: TableState, changes: Mapping[str, str]) -> bytes:
+    """Change settings that are as they were when the table was loaded, and return the file's new content."""
+    changed = updated_content({**state.config.properties, **changes})
+    if not state.storage.replace_if(PROPERTIES, _settings(state), changed, durable=True):
+        raise _overtaken(state.storage, "changed")
+    return changed
+
+
+def _settings(state: TableState) -> bytes:
+    content = content_of(state.storage, state.config)
+    if content is None:
+        raise _overtaken(state.storage, "changed")
+    return content
+
+
+def _overtaken(storage: Storage, what: str) -> CommitConflict:
+    return CommitConflict(
+        f"The metadata table of {storage.root} was not {what}: another writer changed the table at the same moment. "
+        "Nothing was written; try again.",
+        condition="OVERTAKEN",
+        path=storage.root,
+    )
+
+
+def _content(storage: Storage, path: str) -> bytes | None:
+    with suppress(FileNotFoundError):
+        return storage.read(path)
+    return None
+
+
+def _drop(storage: Storage, paths: Collection[str], is_unused: Callable[[], bool]) -> None:
+    """Delete folders of the metadata table, unless others have begun to use them since that was looked up."""
+    aside = f"{TEMP}/{uuid.uuid4().int}"  # by digits alone, so that it is swept should this process die
+    for path in paths:
+        if storage.exists(path):
+            _move_away(storage, path, f"{aside}/{path}", is_unused)
+    storage.delete(aside, recursive=True)
+
+
+def _move_away(storage: Storage, path: str, aside: str, is_unused: Callable[[], bool]) -> None:
+    if is_unused():
+        storage.rename(path, aside)
+        if is_unused():
+            return
+        storage.rename(aside, path)
+    raise _overtaken(storage, "changed")
 
 
 def without_unkept(state: TableState) -> TableState:
@@ -120,8 +179,8 @@ def without_unkept(state: TableState) -> TableState:
     )
     lists = {METADATA_PARTITIONS.key: config.metadata_partitions, PENDING_KEY: _pending(state)}
     left = {key: ",".join(sorted(set(found) - names)) for key, found in lists.items()}
-    update_table_properties(storage, {**config.properties, **left})
-    _delete_partitions(storage, names)
+    settings = _replace_settings(state, left)
+    _drop(storage, [f"{FOLDER}/{name}" for name in names], lambda: _content(storage, PROPERTIES) == settings)
     defined = definitions_without(storage, config, names)
     if defined is not None:
         storage.write(*defined)
@@ -133,41 +192,50 @@ def _pending(state: TableState) -> tuple[str, ...]:
     return tuple(name.strip() for name in named if name.strip())
 
 
-def _delete_partitions(storage: Storage, names: Collection[str]) -> None:
-    for name in names:
-        storage.delete(f"{FOLDER}/{name}", recursive=True)
-
-
 def make(
     state: TableState, number: int, partitions: Collection[str], wanted: MetadataTableOptions, *, clock: Clock
 ) -> TableState:
     """Make partitions of the metadata table from what the table holds; the settings name them at the end.
 
-    A slot stands between: should the lock have been lost meanwhile, whoever committed has taken it.
+    A slot decides it: should the lock have been lost meanwhile, whoever committed has taken that.
     """
-    storage = state.storage
-    _sweep(state, partitions)
+    storage, settings, staged = state.storage, _settings(state), str(uuid.uuid4().int)
+    _sweep(state, number, partitions)
     made = _made(state, partitions, wanted, clock)
-    made.carry_out(storage)
-    decision = Decision(f"metadata_{number + 1}", (), creates=PROPERTIES)
+    steps = (
+        *keeping.staged_steps(storage, staged, made),
+        *_replacing_steps(storage, made),
+        Step.replace_if(PROPERTIES, settings, updated_content(settings_with(state.config, partitions))),
+    )
+    decision = Decision(f"metadata_{number + 1}", steps, creates=PROPERTIES)
     if not slots.take(storage, number + 1, decision):
-        raise CommitConflict(
-            f"The metadata table of {storage.root} was not made: another writer changed the table at the same moment. "
-            "Nothing was written; try again.",
-            condition="OVERTAKEN",
-            path=storage.root,
-        )
-    update_table_properties(storage, settings_with(state.config, partitions))
+        storage.delete(f"{TEMP}/{staged}", recursive=True)
+        raise _overtaken(storage, "made")
+    slots.carry_out(storage, decision)
+    storage.delete(f"{TEMP}/{staged}", recursive=True)
     return load_state(storage)
 
 
-def _sweep(state: TableState, partitions: Collection[str]) -> None:
+def _replacing_steps(storage: Storage, made: Publication) -> Iterator[Step]:
+    for file in made.replaces:
+        found = _content(storage, file.path)
+        yield (
+            Step.create(file.path, file.content)
+            if found is None
+            else Step.replace_if(file.path, found, file.content)
+        )
+
+
+def _sweep(state: TableState, number: int, partitions: Collection[str]) -> None:
     """Delete what is left of partitions that somebody began to make and never named in the settings."""
-    storage = state.storage
-    if not keeping.is_kept(state.config):
-        storage.delete(FOLDER, recursive=True)
+    storage, kept = state.storage, keeping.is_kept(state.config)
+
+    def is_unused() -> bool:
+        return content_of(storage, state.config) is not None and slots.newest(storage) == number
+
+    _drop(storage, [f"{FOLDER}/{name}" for name in partitions] if kept else [FOLDER], is_unused)
+    if not kept:
         return
-    _delete_partitions(storage, partitions)
     metadata = MetadataTable(storage, state.config, state.timeline)
     pending = {instant.requested_time for instant in metadata.timeline.pending}
     for name in storage.list_names(_TIMELINE):
@@ -264,12 +332,7 @@ class _Services:
     def _take(self, decision: Decision) -> None:
         self._number += 1
         if not slots.take(self._state.storage, self._number, decision):
-            raise CommitConflict(
-                f"The metadata table of {self._state.storage.root} was not compacted: another writer changed the "
-                "table at the same moment. Nothing was written; try again.",
-                condition="OVERTAKEN",
-                path=self._state.storage.root,
-            )
+            raise _overtaken(self._state.storage, "compacted")
         slots.carry_out(self._state.storage, decision)
 
 
@@ -287,12 +350,12 @@ def rebuild_metadata_table(
     require_atomic_create(storage)
     check_serviceable(load_state(storage), REBUILD_METADATA)
     with configured_lock(storage, options or ConcurrencyOptions()):
+        recover_table_properties(storage)
         number = slots.settle(storage)
         state = load_state(storage)
         had = [name for name in state.config.metadata_partitions if name in layout.INDEX_PARTITIONS]
         if keeping.is_kept(state.config):
-            remove(state)
-            state = load_state(storage)
+            state = remove(state)
         partitions = list(dict.fromkeys([*wanted_partitions(state, wanted), *had]))
         return make(state, number, partitions, wanted, clock=clock).config.metadata_partitions
 
@@ -301,6 +364,7 @@ def drop_metadata_table(storage: Storage, *, options: ConcurrencyOptions | None 
     """Remove the metadata table; False when there is none. The next write makes it again unless told not to."""
     require_atomic_create(storage)
     with configured_lock(storage, options or ConcurrencyOptions()):
+        recover_table_properties(storage)
         slots.settle(storage)
         state = load_state(storage)
         is_kept = keeping.is_kept(state.config)

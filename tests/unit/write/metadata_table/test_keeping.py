@@ -10,7 +10,7 @@ from drawstring.config.service_options import ServiceOptions
 from drawstring.config.write_options import OPERATION, WriteOptions
 from drawstring.errors import CorruptTable, UnsupportedTable
 from drawstring.storage import LocalStorage
-from drawstring.storage.table_properties import update_table_properties
+from drawstring.storage.table_properties import PROPERTIES, updated_content
 from drawstring.view.metadata_keys import partition_stats_key
 from drawstring.view.metadata_records import decode_record
 from drawstring.view.metadata_table import FOLDER, MetadataTable
@@ -119,7 +119,7 @@ def test_an_index_that_is_not_kept_is_refused_where_nobody_may_take_it_out(tmp_p
     storage = with_metadata_table(tmp_path / "t")
     config = load_state(storage).config
     named = {**config.properties, "hoodie.table.metadata.partitions": "files,secondary_index_v"}
-    update_table_properties(storage, named)
+    storage.write(PROPERTIES, updated_content(named))
     with pytest.raises(UnsupportedTable) as caught:
         Transaction.begin(storage, operation="UPSERT")
     assert caught.value.condition == "METADATA_PARTITION_NOT_SUPPORTED"

@@ -17,7 +17,7 @@ from drawstring.errors import CorruptTable
 from drawstring.model.instant import Action
 from drawstring.storage import LocalStorage
 from drawstring.storage.nested import NestedStorage
-from drawstring.storage.table_properties import read_table_config, update_table_properties
+from drawstring.storage.table_properties import PROPERTIES, read_table_config, updated_content
 from drawstring.view.metadata_table import FOLDER, MetadataTable
 from drawstring.write.clock import system_clock
 from drawstring.write.metadata_table import upkeep
@@ -144,7 +144,9 @@ def test_indexes_that_are_not_kept_are_taken_out_and_told(tmp_path, caplog):
     config = load_state(storage).config
     names = "hoodie.table.metadata.partitions"
     storage.write(f"{FOLDER}/secondary_index_v/x", b"")
-    update_table_properties(storage, {**config.properties, names: f"{','.join(DEFAULT)},secondary_index_v"})
+    storage.write(
+        PROPERTIES, updated_content({**config.properties, names: f"{','.join(DEFAULT)},secondary_index_v"})
+    )
     path = ".hoodie/.index_defs/index.json"
     definitions = json.loads(storage.read(path))
     definitions["indexDefinitions"]["secondary_index_v"] = {"indexName": "secondary_index_v"}
