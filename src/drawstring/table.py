@@ -209,8 +209,7 @@ class Table:
         not given here is taken from the table's options.
         """
         self._check_incremental("incremental")
-        lower = self._begin(self.options.begin if begin is None else begin)
-        upper = self._instant(self.options.end if end is None else end, END.key)
+        lower, upper = self._range(begin, end)
         return IncrementalRead(self.state(), read_task, lower, upper, self.options)
 
     def _check_incremental(self, operation: str) -> None:
@@ -223,6 +222,11 @@ class Table:
                 path=self.path,
             )
         check_readable(self.config, path=self.path)
+
+    def _range(self, begin: Moment | None, end: Moment | None) -> tuple[str, str | None]:
+        """Both bounds as instant times; what is not given is taken from the table's options."""
+        lower = self._begin(self.options.begin if begin is None else begin)
+        return lower, self._instant(self.options.end if end is None else end, END.key)
 
     def _begin(self, moment: Moment | None) -> str:
         if isinstance(moment, str) and moment.strip().lower() == EARLIEST:
@@ -257,8 +261,7 @@ class Table:
             >>> table.changes(begin="2026-01-01", net=True).to_arrow()
         """
         self._check_incremental("changes")
-        lower = self._begin(self.options.begin if begin is None else begin)
-        upper = self._instant(self.options.end if end is None else end, END.key)
+        lower, upper = self._range(begin, end)
         bare = replace(self.state(), data_skipping=False)
         return Changelog(bare, read_task, lower, upper, net, commits=commits)
 
@@ -274,8 +277,7 @@ class Table:
         """
         self._check_incremental("change_data")
         self._check_captures_changes()
-        lower = self._begin(self.options.begin if begin is None else begin)
-        upper = self._instant(self.options.end if end is None else end, END.key)
+        lower, upper = self._range(begin, end)
         return ChangeData(replace(self.state(), data_skipping=False), read_task, lower, upper)
 
     def _check_captures_changes(self) -> None:

@@ -54,6 +54,22 @@ def arrow_schema(spark_json: str) -> pa.Schema:
     return pa.schema(_arrow_fields(json.loads(spark_json)["fields"]))
 
 
+def arrow_primitive(name: str) -> pa.DataType:
+    """The Arrow type of one of Spark's atomic types, by its name in JSON."""
+    decimal = _DECIMAL.match(name)
+    if decimal:
+        return pa.decimal128(int(decimal.group(1)), int(decimal.group(2)))
+    if name.startswith(("char(", "varchar(", "string collate")):
+        return pa.string()
+    if name in _TO_ARROW:
+        return _TO_ARROW[name]
+    raise IncompatibleSchema(
+        f"Hudi tables have no type for Spark's type {name}. Cast the column before writing, or leave it out.",
+        condition="TYPE_NOT_IN_HUDI",
+        type=name,
+    )
+
+
 def _spark_field(field: pa.Field) -> dict[str, Any]:
     return {"name": field.name, "type": _spark_type(field.type), "nullable": True, "metadata": {}}
 
@@ -91,26 +107,11 @@ def _arrow_fields(fields: list[dict[str, Any]]) -> list[pa.Field]:
 
 def _arrow_type(kind: Any) -> pa.DataType:
     if isinstance(kind, str):
-        return _arrow_primitive(kind)
+        return arrow_primitive(kind)
     if kind["type"] == "struct":
         return pa.struct(_arrow_fields(kind["fields"]))
     if kind["type"] == "array":
         return pa.list_(pa.field("element", _arrow_type(kind["elementType"])))
     if kind["type"] == "map":
         return pa.map_(_arrow_type(kind["keyType"]), _arrow_type(kind["valueType"]))
-    return _arrow_primitive(str(kind["type"]))
-
-
-def _arrow_primitive(name: str) -> pa.DataType:
-    decimal = _DECIMAL.match(name)
-    if decimal:
-        return pa.decimal128(int(decimal.group(1)), int(decimal.group(2)))
-    if name.startswith(("char(", "varchar(", "string collate")):
-        return pa.string()
-    if name in _TO_ARROW:
-        return _TO_ARROW[name]
-    raise IncompatibleSchema(
-        f"Hudi tables have no type for Spark's type {name}. Cast the column before writing, or leave it out.",
-        condition="TYPE_NOT_IN_HUDI",
-        type=name,
-    )
+    return arrow_primitive(str(kind["type"]))

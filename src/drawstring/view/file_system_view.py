@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -90,14 +90,13 @@ def older_slices(
 ) -> tuple[FileSlice, ...]:
     """Return, for each file group that a reader sees, the slices before the one that it reads."""
     groups = _group_files(partition, files)
-    found = []
+    found: list[FileSlice] = []
     for file_id in sorted(groups):
         group = FileGroupId(partition, file_id)
-        newest = _latest_slice(group, groups[file_id], visibility)
-        slices = _slices_of(group, groups[file_id], visibility) if newest else {}
-        for instant in sorted(slices, reverse=True):
-            if newest and instant < newest.base_instant and (slices[instant].base or slices[instant].logs):
-                found.append(_made(group, instant, slices[instant], visibility))
+        seen = _latest_slice(group, groups[file_id], visibility)
+        if seen is not None:
+            slices = _newest_first(group, groups[file_id], visibility)
+            found += (older for older in slices if older.base_instant < seen.base_instant)
     return tuple(found)
 
 
@@ -106,16 +105,18 @@ def all_slices(
 ) -> tuple[FileSlice, ...]:
     """Return every slice of every file group, newest first in each, of groups that were replaced too."""
     groups = _group_files(partition, files)
-    found = []
+    found: list[FileSlice] = []
     for file_id in sorted(groups):
-        group = FileGroupId(partition, file_id)
-        slices = _slices_of(group, groups[file_id], visibility)
-        found += [
-            _made(group, instant, slices[instant], visibility)
-            for instant in sorted(slices, reverse=True)
-            if slices[instant].base or slices[instant].logs
-        ]
+        found += _newest_first(FileGroupId(partition, file_id), groups[file_id], visibility)
     return tuple(found)
+
+
+def _newest_first(group: FileGroupId, files: _Files, visibility: Visibility) -> Iterator[FileSlice]:
+    """Yield the slices of a group that have files."""
+    slices = _slices_of(group, files, visibility)
+    for instant in sorted(slices, reverse=True):
+        if slices[instant].base or slices[instant].logs:
+            yield _made(group, instant, slices[instant], visibility)
 
 
 class _Files(NamedTuple):

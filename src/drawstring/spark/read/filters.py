@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from drawstring.errors import BridgeError
 from drawstring.predicates.ast import (
@@ -30,6 +29,7 @@ from drawstring.predicates.ast import (
     Predicate,
     StartsWith,
 )
+from drawstring.spark.types import arrow_primitive
 
 _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">=", "<=>"})
 _TEXT_TESTS: Mapping[str, Callable[[Column, str], Leaf]] = {
@@ -38,19 +38,6 @@ _TEXT_TESTS: Mapping[str, Callable[[Column, str], Leaf]] = {
     "contains": Contains,
 }
 _EPOCH = datetime(1970, 1, 1)
-_TYPES = {
-    "boolean": pa.bool_(),
-    "byte": pa.int8(),
-    "short": pa.int16(),
-    "integer": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
 
 
 def predicate_from_wire(node: Mapping[str, Any]) -> Predicate:
@@ -111,16 +98,9 @@ def _call(node: Mapping[str, Any]) -> Call:
         Column(tuple(operand["column"])) if "column" in operand else _call(operand),
         tuple(literal_from_wire(value) for value in node.get("arguments", ())),
         node.get("place", 0),
-        _type(node["type"]) if "type" in node else None,
+        arrow_primitive(node["type"]) if "type" in node else None,
         node.get("field", ""),
     )
-
-
-def _type(name: str) -> pa.DataType:
-    if name.startswith("decimal"):
-        precision, scale = name[len("decimal(") : -1].split(",")
-        return pa.decimal128(int(precision), int(scale))
-    return _TYPES[name]
 
 
 def _on_column(op: str, column: Column, node: Mapping[str, Any]) -> Leaf:
