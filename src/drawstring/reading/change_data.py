@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 from drawstring.errors import CorruptTable
 from drawstring.formats.avro import block_schema, decode_blocks
 from drawstring.formats.log_blocks import BlockType, LogBlock, scan_log_file
-from drawstring.model.read_task import ChangeSpec, ImageSpec, ReadTask
+from drawstring.model.read_task import ChangeSpec, ImageSpec
 from drawstring.reading.changes import read_changes
+from drawstring.reading.slice_rows import SliceReader
 from drawstring.schema.change_images import BOTH, KEYS_ONLY
 from drawstring.schema.change_images import CHANGE_DATA as SCHEMA
 from drawstring.schema.json_text import AVRO, PLAIN, json_rows
@@ -19,32 +20,29 @@ from drawstring.schema.meta_columns import RECORD_KEY
 from drawstring.schema.row_kinds import BEFORE, DELETE, ROW_KIND
 from drawstring.storage.base import Storage
 
-Reader = Callable[[ReadTask, pa.Schema], Iterator[pa.RecordBatch]]
-"""Reads the rows of a task under a schema."""
 
-
-def read_change_data(change: ChangeSpec, images: ImageSpec, read: Reader, *, storage: Storage) -> pa.Table:
+def read_change_data(change: ChangeSpec, images: ImageSpec, *, storage: Storage) -> pa.Table:
     """What a commit did to one file group.
 
     Args:
         change: the group before and after, where data files are read.
         images: how the table keeps images, and the files that hold some.
-        read: reads rows of data files.
         storage: where the table's files are.
     """
+    schema = row_schema(images)
+    rows = SliceReader(storage, schema)
     if not images.files or images.mode == KEYS_ONLY:
-        return _computed(change, images, read)
+        return _computed(change, images, rows)
     records = _records(storage, images.files)
     before = _images(records, "before").fill_null("null")
     if images.mode == BOTH:
         return _rows(records.column("op"), images, before, _images(records, "after").fill_null("null"))
-    return _rows(records.column("op"), images, before, _after(records, change, images, read))
+    return _rows(records.column("op"), images, before, _after(records, change, rows))
 
 
-def _computed(change: ChangeSpec, images: ImageSpec, read: Reader) -> pa.Table:
+def _computed(change: ChangeSpec, images: ImageSpec, reader: SliceReader) -> pa.Table:
     """Images taken from the data files."""
-    schema = row_schema(images)
-    rows = read_changes(change, lambda task, _: read(task, schema), schema=schema)
+    rows = read_changes(change, reader, columns=reader.table_schema.names)
     is_taken = pc.is_in(rows.column(ROW_KIND), value_set=pa.array([BEFORE, DELETE]))
     taken, added = _keyed(rows.filter(is_taken)), _keyed(rows.filter(pc.invert(is_taken)))
     old, new = taken.column("key").combine_chunks(), added.column("key").combine_chunks()
@@ -58,13 +56,14 @@ def _computed(change: ChangeSpec, images: ImageSpec, read: Reader) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def _after(records: pa.Table, change: ChangeSpec, images: ImageSpec, read: Reader) -> pa.Array:
+def _after(records: pa.Table, change: ChangeSpec, reader: SliceReader) -> pa.Array:
     """The images after, from the new data file."""
-    schema = row_schema(images)
-    batches = (batch for task in change.after for batch in read(task, schema))
-    rows = _keyed(pa.Table.from_batches(batches, schema=schema))
-    keys = rows.column("key").combine_chunks()
-    found = pc.index_in(records.column("record_key").combine_chunks(), value_set=keys)
+    schema = reader.table_schema
+    changed = records.column("record_key").combine_chunks()
+    batches = (batch for task in change.after for batch in reader.rows(task, schema.names))
+    kept = (batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=changed)) for batch in batches)
+    rows = _keyed(pa.Table.from_batches(kept, schema=schema))
+    found = pc.index_in(changed, value_set=rows.column("key").combine_chunks())
     deleted = pc.equal(records.column("op").combine_chunks(), "d")
     return rows.column("image").take(pc.if_else(deleted, pa.scalar(None, pa.int32()), found))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from drawstring.model.read_task import ChangeSpec, ReadTask
+from drawstring.reading.same_places import Batches
+from drawstring.reading.slice_rows import SliceReader
 from drawstring.schema.meta_columns import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY
 from drawstring.schema.row_kinds import AFTER, BEFORE, DELETE, INSERT, with_kind
 
@@ -21,25 +23,31 @@ Mask = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
 
 
-def read_changes(
-    change: ChangeSpec,
-    read: Callable[[ReadTask, Sequence[str]], Iterator[pa.RecordBatch]],
-    *,
-    schema: pa.Schema,
-) -> pa.Table:
+def read_changes(change: ChangeSpec, reader: SliceReader, *, columns: Sequence[str]) -> pa.Table:
     """What changed between two sights of file groups, with the kind of each row; what was taken back comes first.
 
     Args:
         change: the groups before and after.
-        read: reads some columns of one of the two.
-        schema: the rows' schema; columns that the comparison needs are among it.
+        reader: reads their rows.
+        columns: the columns to return; those that the comparison needs are among them.
     """
+    schema = pa.schema([reader.table_schema.field(name) for name in columns])
+    parts = [reader.differing(then, now, columns) for then, now in _by_group(change)]
 
-    def rows(tasks: Sequence[ReadTask]) -> pa.Table:
-        batches = (batch for task in tasks for batch in read(task, schema.names))
-        return pa.Table.from_batches(batches, schema=schema)
+    def joined(sides: Iterable[Batches]) -> pa.Table:
+        return pa.Table.from_batches([batch for side in sides for batch in side], schema=schema)
 
-    return pa.concat_tables(changed_rows(rows(change.before), rows(change.after)))
+    old, new = (joined(part.updated[side] for part in parts) for side in (0, 1))
+    taken, added = changed_rows(*(joined(part.others[side] for part in parts) for side in (0, 1)))
+    return pa.concat_tables([with_kind(old, BEFORE), taken, with_kind(new, AFTER), added])
+
+
+def _by_group(change: ChangeSpec) -> Iterator[tuple[ReadTask | None, ReadTask | None]]:
+    """Each file group as it was before and after; None where it had no rows."""
+    then = {task.slice.group: task for task in change.before}
+    now = {task.slice.group: task for task in change.after}
+    for group in dict.fromkeys([*then, *now]):
+        yield then.get(group), now.get(group)
 
 
 def changed_rows(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -88,11 +96,16 @@ def _unsettled(before: pa.Table, after: pa.Table) -> tuple[Mask, Mask]:
     """The rows of both sides that have to be compared by key: most were carried over, and lie in the same order.
 
     1. Rows of commits that the older side does not know are new; the rows of their keys are not carried over.
-    2. Of the others, those that are the same versions from the first on, and from the last back, are no changes.
+    2. Where rows are left without counterpart, those of keys that are gone were deleted.
+    3. Of the others, those that are the same versions from the first on, and from the last back, are no changes.
     """
     known = pc.is_in(after.column(COMMIT_TIME), value_set=pc.unique(before.column(COMMIT_TIME)))
-    fresh = after.column(RECORD_KEY).filter(pc.invert(known)).combine_chunks()
+    keys = after.select([RECORD_KEY])
+    fresh = _keys(keys.filter(pc.invert(known)))
     kept = pc.invert(pc.is_in(before.column(RECORD_KEY), value_set=fresh))
+    if pc.sum(kept).as_py() != pc.sum(known).as_py():
+        stayed = _keys(keys.filter(known))
+        kept = pc.and_(kept, pc.is_in(before.column(RECORD_KEY), value_set=stayed))
     first, last = _carried_over(before.select(COMPARED).filter(kept), after.select(COMPARED).filter(known))
     return _middle(kept, first, last), _middle(known, first, last)
 
@@ -107,6 +120,10 @@ def _carried_over(before: pa.Table, after: pa.Table) -> tuple[int, int]:
     last = _equal_rows(before.slice(before.num_rows - count), after.slice(after.num_rows - count))
     back = count - 1 - int(np.flatnonzero(~last)[-1]) if not last.all() else count
     return int(changed[0]), min(back, count - int(changed[0]))
+
+
+def _keys(rows: pa.Table) -> Any:
+    return rows.column(RECORD_KEY).combine_chunks()
 
 
 def _equal_rows(rows: pa.Table, others: pa.Table) -> Mask:
@@ -139,8 +156,7 @@ def _kinds(mask: Mask, yes: str, no: str) -> pa.Array:
 
 def _positions(rows: pa.Table, others: pa.Table) -> Positions:
     """Where the others have the same key, -1 for nowhere."""
-    keys: Any = others.column(RECORD_KEY).combine_chunks()
-    found = pc.index_in(rows.column(RECORD_KEY), value_set=keys)
+    found = pc.index_in(rows.column(RECORD_KEY), value_set=_keys(others))
     return np.asarray(found.fill_null(-1), dtype=np.int64)
 
 

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from drawstring.config.support import found_in_files
-from drawstring.formats.parquet import DEFAULT_BATCH_ROWS, ParquetSource
-from drawstring.merge.file_errors import naming_file
+from drawstring.formats.parquet import DEFAULT_BATCH_ROWS
 from drawstring.merge.merge_plan import MergePlan, build_merge_plan
-from drawstring.model.file_group import BaseFile
 from drawstring.model.read_task import ReadTask
 from drawstring.predicates.arrow_filter import filter_batch
 from drawstring.predicates.ast import Predicate, columns_of
 from drawstring.reading.change_data import read_change_data
 from drawstring.reading.changes import COMPARED, read_changes
+from drawstring.reading.slice_rows import SliceReader, with_partition_values
 from drawstring.schema.meta_columns import COMMIT_TIME
-from drawstring.schema.projection import plan_projection
 from drawstring.schema.row_kinds import change_columns, with_commit
 from drawstring.storage.base import Storage
 
@@ -53,9 +48,8 @@ def read_task(
         return
     # One column at least: batches without any do not survive every step with their number of rows.
     needed = _needed(task, table_schema, columns, predicate) or table_schema.names[:1]
-    requested = pa.schema([table_schema.field(name) for name in needed])
-    for batch in _rows(task, storage, table_schema, requested, batch_rows):
-        kept = _kept(_with_partition_values(batch, task), task, predicate)
+    for batch in SliceReader(storage, table_schema, batch_rows).rows(task, needed):
+        kept = _kept(batch, task, predicate)
         if kept.num_rows:
             yield kept.select(list(columns))
 
@@ -72,7 +66,6 @@ def _changes(
         rows = read_change_data(
             task.change,
             task.change.images,
-            lambda each, schema: read_task(each, storage=storage, table_schema=schema, columns=schema.names),
             storage=storage,
         )
         yield from _filtered(rows, columns, predicate)
@@ -81,11 +74,7 @@ def _changes(
     stored = pa.schema([field for field in table_schema if field.name not in told])
     wanted = _needed(replace(task, keep_commit_times=None), table_schema, columns, predicate)
     names = [name for name in dict.fromkeys([*wanted, *COMPARED]) if name not in told]
-    found = read_changes(
-        task.change,
-        lambda each, some: read_task(each, storage=storage, table_schema=stored, columns=some),
-        schema=pa.schema([stored.field(name) for name in names]),
-    )
+    found = read_changes(task.change, SliceReader(storage, stored), columns=names)
     if task.change.commit is not None:
         found = with_commit(found, task.change.commit)
     yield from _filtered(found, columns, predicate)
@@ -107,7 +96,7 @@ def merge_plan_for(
     plan = build_merge_plan(task, storage=storage, table_schema=table_schema, columns=columns)
     if not task.partition_values:
         return plan
-    batches = [_with_partition_values(batch, task) for batch in plan.winners.to_batches()]
+    batches = [with_partition_values(batch, task) for batch in plan.winners.to_batches()]
     winners = pa.Table.from_batches(batches, schema=plan.winners.schema)
     return replace(plan, winners=winners)
 
@@ -124,55 +113,6 @@ def _needed(
     if task.keep_commit_times is not None:
         wanted.append(COMMIT_TIME)
     return list(dict.fromkeys(wanted))
-
-
-def _rows(
-    task: ReadTask, storage: Storage, table_schema: pa.Schema, requested: pa.Schema, batch_rows: int
-) -> Iterator[pa.RecordBatch]:
-    base = task.slice.base_file
-    if not task.needs_merge:
-        if base is not None:
-            yield from _base_rows(task, storage, base, requested, batch_rows)
-        return
-    plan = build_merge_plan(task, storage=storage, table_schema=table_schema, columns=requested.names)
-    yield from plan.winner_batches()
-    if base is None or plan.hidden_count == len(plan.hidden):
-        return
-    start = 0
-    for batch in _base_rows(task, storage, base, requested, batch_rows, footer=plan.base_footer):
-        hidden = plan.hidden[start : start + batch.num_rows]
-        start += batch.num_rows
-        yield batch.filter(pa.array(np.logical_not(hidden))) if hidden.any() else batch
-
-
-def _base_rows(
-    task: ReadTask,
-    storage: Storage,
-    base: BaseFile,
-    requested: pa.Schema,
-    batch_rows: int,
-    *,
-    footer: Any = None,
-) -> Iterator[pa.RecordBatch]:
-    if base.extension != "parquet":
-        raise found_in_files("BASE_FILE_FORMAT_NOT_SUPPORTED", path=base.path, found=base.extension.upper())
-    with (
-        naming_file(base, task.slice.group.partition_path),
-        ParquetSource(storage.open(base.path), base.path, footer=footer) as parquet,
-    ):
-        plan = plan_projection(parquet.schema, requested, mapping=task.mapping_for(base.path))
-        for batch in parquet.batches(plan.file_columns, batch_rows=batch_rows):
-            yield plan.apply(batch)
-
-
-def _with_partition_values(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
-    for name, value in task.partition_values.items():
-        index = batch.schema.get_field_index(name)
-        if index >= 0:
-            field = batch.schema.field(index)
-            column = pa.repeat(pa.scalar(value, type=field.type), batch.num_rows)
-            batch = batch.set_column(index, field, column)
-    return batch
 
 
 def _kept(batch: pa.RecordBatch, task: ReadTask, predicate: Predicate | None) -> pa.RecordBatch:
