@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from drawstring.config.support import found_in_files
@@ -22,6 +22,8 @@ _KEY = "org.apache.hudi.common.model.HoodieKey"
 _DELETE = "org.apache.hudi.common.model.DeleteRecord"
 _DECIMAL = "java.math.BigDecimal"
 _TEXT = "text"
+# More digits than any decimal has: the default rounds to 28.
+_WIDE = Context(prec=100)
 _UTF8 = "Avro text"
 _REGISTERED = {
     0: "IntWrapper",
@@ -153,7 +155,7 @@ class _Reader:
 
     def _decimal(self) -> Decimal:
         unscaled = int.from_bytes(self._sized(), "big", signed=True)
-        return Decimal(unscaled).scaleb(-self._signed())
+        return Decimal(unscaled).scaleb(-self._signed(), _WIDE)
 
     def _sized(self) -> bytes:
         return bytes(self._take(self.varint() - 1))

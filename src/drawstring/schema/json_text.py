@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Context
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ import pyarrow.compute as pc
 from drawstring.schema.avro_arrow import decimal_size
 from drawstring.schema.java_text import float_text
 
+# More digits than any decimal has: the default rounds to 28.
+_WIDE = Context(prec=100)
 _CONTROLS = r"[\x00-\x1f\x7f-\x9f]"
 _SHORT = (
     ("\\", "\\\\"),
@@ -146,7 +149,7 @@ def _signed_bytes(values: pa.Array) -> pa.Array:
     size, scale = decimal_size(values.type.precision), values.type.scale
 
     def text(value: Any) -> str:
-        content = int(value.scaleb(scale)).to_bytes(size, "big", signed=True)
+        content = int(value.scaleb(scale, _WIDE)).to_bytes(size, "big", signed=True)
         return json.dumps([byte - 256 if byte > 127 else byte for byte in content])
 
     return pa.array([None if v is None else text(v) for v in values.to_pylist()], pa.string())

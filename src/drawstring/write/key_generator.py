@@ -107,7 +107,7 @@ def record_keys(batch: pa.RecordBatch, generator: KeyGenerator) -> pa.Array:
 
 
 def partition_paths(batch: pa.RecordBatch, generator: KeyGenerator) -> pa.DictionaryArray:
-    """Return the partition paths of rows; each distinct value is looked at once."""
+    """Return the partition paths of rows, each once in the dictionary; each distinct value is looked at once."""
     names = generator.partition_fields
     if not names:
         indices = pa.array(bytes(batch.num_rows), pa.uint8()).cast(pa.int32())
@@ -134,8 +134,10 @@ def _path_part(batch: pa.RecordBatch, name: str, generator: KeyGenerator) -> pa.
         texts = encoded.dictionary
         if pc.any(pc.equal(texts, NULL_PARTITION)).as_py():
             raise reserved_partition_value(name)
-    paths = [path_segment(name, text, generator) for text in texts.to_pylist()]
-    return pa.DictionaryArray.from_arrays(encoded.indices, pa.array(paths, pa.string()))
+    segments = pa.array([path_segment(name, text, generator) for text in texts.to_pylist()], pa.string())
+    # Null and the empty text share a path, which must have one number.
+    paths = segments.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(paths.indices.take(encoded.indices), paths.dictionary)
 
 
 def path_segment(name: str, text: str | None, generator: KeyGenerator) -> str:

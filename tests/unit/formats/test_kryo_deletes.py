@@ -56,6 +56,11 @@ def test_a_text_that_came_before_is_named_by_its_number():
         (b"\x0a" + struct.pack(">d", 2.5), pa.float64(), 2.5),
         (b"\x04" + struct.pack(">f", 2.5), pa.float32(), 2.5),
         (b"\x01\x03java.math.BigDecima\xec\x01\x03\x00\xfa\x04", pa.decimal128(30, 15), Decimal("2.5")),
+        (
+            b"\x01\x03java.math.BigDecima\xec\x01\x0e\x01" + bytes(11) + b"\x01\x1e",
+            pa.decimal128(30, 15),
+            Decimal("79228162514264.337593543950337"),
+        ),
     ],
 )
 def test_ordering_values_of_version_2_are_read(encoded: bytes, arrow: pa.DataType, value: object):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import pyarrow as pa
 import pytest
@@ -67,6 +67,12 @@ def test_the_text_says_what_the_rows_say(found, skipped):
         (float("-inf"), pa.float64(), '"-Infinity"', '"-Infinity"'),
         (b"\x00\xff", pa.binary(), '"\\u0000ÿ"', '"AP8="'),
         (Decimal("-1.50"), pa.decimal128(10, 2), "[-1, -1, -1, -1, 106]", "-1.50"),
+        (
+            Decimal(2**120 + 1).scaleb(-2, Context(prec=50)),
+            pa.decimal128(38, 2),
+            f"[{', '.join(['1', *['0'] * 14, '1'])}]",
+            f"{(2**120 + 1) // 100}.77",
+        ),
         (19723, pa.date32(), "19723", "19723"),
         (7, pa.timestamp("us", tz="UTC"), "7", "7"),
         ('a"\\\n\x01', pa.string(), '"a\\"\\\\\\n\\u0001"', '"a\\"\\\\\\n\\u0001"'),

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from drawstring.errors import InvalidInput, InvalidOption
+from drawstring.model.key_names import NULL_PARTITION
 from drawstring.schema.time_partitions import TimePartition
 from drawstring.write.key_generator import (
     KeyGenerator,
@@ -98,6 +99,19 @@ def test_keys_of_several_columns_mark_what_is_missing_and_refuse_what_reads_alik
         with pytest.raises(InvalidInput) as caught:
             record_keys(pa.record_batch({"a": [bad], "b": ["z"]}), rule)
         assert caught.value.condition == "AMBIGUOUS_RECORD_KEY"
+
+
+def test_values_that_share_a_path_share_its_number():
+    texts = partition_paths(
+        pa.record_batch({"p": ["a", None, "", "a"]}), KeyGenerator(("n",), ("p",), False, False, True)
+    )
+    assert texts.to_pylist() == ["a", NULL_PARTITION, NULL_PARTITION, "a"]
+    assert len(texts.dictionary) == 2
+    twelve_hours = {"timestamp.type": "UNIX_TIMESTAMP", "output.dateformat": "yyyyMMddhh", "timezone": "UTC"}
+    rule = KeyGenerator(("n",), ("t",), False, False, False, frozenset({"t"}), TimePartition.of(twelve_hours))
+    hours = partition_paths(pa.record_batch({"t": [3600, 13 * 3600]}), rule)
+    assert hours.to_pylist() == ["1970010101", "1970010101"]
+    assert len(hours.dictionary) == 1
 
 
 def test_generated_keys_number_the_rows_of_a_task():

@@ -41,6 +41,20 @@ def test_all_operations(table):
     assert seen(table) == [(7, "rome", "g")]
 
 
+@pytest.mark.parametrize("operation", ["bulk_insert", "insert", "upsert"])
+def test_rows_of_null_and_of_empty_text_share_a_partition(table, operation):
+    def shown():
+        found = table.snapshot().scan().select("id", "city", "v").to_arrow().to_pylist()
+        return sorted(tuple(row.values()) for row in found)
+
+    table.write(rows((1, None, 1, "a"), (2, "", 1, "b"), (3, "oslo", 1, "c")), operation=operation)
+    assert shown() == [(1, None, "a"), (2, None, "b"), (3, "oslo", "c")]
+    table.write(rows((1, "", 2, "A"), (2, None, 2, "B")), operation="upsert")
+    assert shown() == [(1, None, "A"), (2, None, "B"), (3, "oslo", "c")]
+    table.write(rows((1, None, 3, ""), (2, "", 3, "")), operation="delete")
+    assert shown() == [(3, "oslo", "c")]
+
+
 def test_only_a_star_stands_for_other_text_in_the_partitions_to_drop(table):
     cities = ["a", "a?", "ab", "[b]", "b"]
     table.write(rows(*((number, city, 1, "x") for number, city in enumerate(cities))))
