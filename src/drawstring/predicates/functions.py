@@ -19,8 +19,8 @@ from drawstring.predicates.facts import ColumnFacts
 
 Function = Callable[[Call, ColumnFacts], ColumnFacts | None]
 
-_ZONES = dt.timedelta(hours=16)
-"""More than any zone is away from UTC: what depends on the session's zone is widened by it."""
+_ZONES = dt.timedelta(hours=19)
+"""More than any zone is away from UTC, `+18:00` is the farthest: what depends on the session's is widened by it."""
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TEXT = pa.string()
@@ -204,6 +204,9 @@ def _to_decimal(known: ColumnFacts, wanted: pa.DataType) -> ColumnFacts | None:
 
 
 def _date_to_text(known: ColumnFacts, wanted: pa.DataType) -> ColumnFacts | None:
+    """Texts of days sort as the days do from the year 0 to 9999, others begin with a sign."""
+    if known.lower is None or known.upper is None:
+        return None
     return _mapped(known, wanted, dt.date.isoformat)
 
 

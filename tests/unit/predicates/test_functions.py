@@ -47,6 +47,7 @@ CASES = [
     (cast(pa.string()), "=", "12", between(pa.int32(), 12, 12), {True}),
     (cast(pa.string()), "=", "12", between(pa.int32(), 12, 13), ANYTHING),
     (cast(pa.string()), "<", "2024-03", between(pa.date32(), DAY, DAY), {True}),
+    (cast(pa.string()), "<", "2024-03", ColumnFacts(pa.date32(), DAY), ANYTHING),
     (cast(pa.int32()), "=", 7, between(pa.string(), "007", "007"), {True}),
     (cast(pa.int32()), "=", 7, between(pa.string(), "7.5", "7.5"), ANYTHING),
     (cast(pa.int32()), "=", 7, between(pa.string(), "\u0667", "\u0667"), ANYTHING),
@@ -120,9 +121,9 @@ def test_nulls_stay_nulls():
     assert possible_outcomes(years, lambda _: None) == ANYTHING
 
 
-@pytest.mark.parametrize("hours", [-12, 0, 14])
+@pytest.mark.parametrize("hours", [-18, -12, 0, 14, 18])
 def test_a_moment_is_a_day_in_whatever_zone_the_session_has(hours):
-    moment = dt.datetime(2024, 1, 1, 5, tzinfo=UTC)
+    moment = dt.datetime(2024, 1, 1, 7, tzinfo=UTC)
     day = moment.astimezone(dt.timezone(dt.timedelta(hours=hours))).date()
     facts = between(ZONED, moment, moment)
     assert True in outcomes(cast(pa.date32()), "=", day, facts)
