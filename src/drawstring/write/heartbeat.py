@@ -87,17 +87,15 @@ def is_dead(state: TableState, instant: Instant, options: ConcurrencyOptions, *,
         return _is_abandoned(storage, _announced(state, instant), options, clock)
 
 
-def stand_in(state: TableState, pending: Iterable[Instant]) -> None:
-    """Make a heartbeat for pending writes of other engines that have none.
+def stand_in(state: TableState, instant: Instant) -> None:
+    """Make a heartbeat for a pending write of another engine that has none.
 
     Apache Hudi's only writer has no heartbeat. If it died, the next one rolls its write back, and fails for ever where
     commits were completed since, unless a heartbeat says that it was one of several writers. Nobody is taken for dead
     or alive by a heartbeat made here.
     """
-    for instant in pending:
-        if signed_by(state.storage, _announced(state, instant)) is None:
-            path = f"{DIRECTORY}/{instant.requested_time}"
-            state.storage.create_if_absent(path, _STAND_IN, durable=False)
+    if signed_by(state.storage, _announced(state, instant)) is None:
+        state.storage.create_if_absent(f"{DIRECTORY}/{instant.requested_time}", _STAND_IN, durable=False)
 
 
 def _announced(state: TableState, instant: Instant) -> str:

@@ -16,7 +16,7 @@ from drawstring.write import slots
 from drawstring.write.clock import Clock, newest_time, next_time, system_clock
 from drawstring.write.commit_encoding import encode_rollback, encode_rollback_plan
 from drawstring.write.heartbeat import DIRECTORY as HEARTBEATS
-from drawstring.write.heartbeat import is_dead
+from drawstring.write.heartbeat import is_dead, stand_in
 from drawstring.write.landing import is_completed
 from drawstring.write.locks import configured_lock
 from drawstring.write.markers import Markers
@@ -108,6 +108,8 @@ def roll_back_dead_writers(
             number += 1
             roll_back(found, instant, slot=number, clock=clock)
             found = load_state(state.storage)
+        else:
+            stand_in(found, instant)
     return number, found
 
 

@@ -36,12 +36,7 @@ from drawstring.write.metadata_table import keeping, upkeep
 from drawstring.write.metadata_table.keeping import CommitFacts
 from drawstring.write.non_blocking import keeps_record_index
 from drawstring.write.replace_table import sweep_overwrites
-from drawstring.write.rollback import (
-    drop_instant_steps,
-    inflight_name,
-    pending_writes,
-    roll_back_dead_writers,
-)
+from drawstring.write.rollback import drop_instant_steps, inflight_name, roll_back_dead_writers
 from drawstring.write.schema_commit import is_hidden, schema_steps
 from drawstring.write.signature import signature
 from drawstring.write.slots import Decision, Step
@@ -455,7 +450,6 @@ def _settled_state(
     state = load_state(storage)
     check_writable(state)
     number, state = roll_back_dead_writers(state, number, options, clock=clock)
-    heartbeat.stand_in(state, pending_writes(state))
     state = upkeep.prepared(state, number, metadata_table, clock=clock)
     staging.sweep(storage, folders, state.timeline.pending)
     sweep_overwrites(storage, folders)
