@@ -132,11 +132,8 @@ class Scan:
             plan.skipped, left_out=(*plan.skipped.left_out, *((s, BY_AGGREGATE) for s in proved))
         )
         reasons = sorted(set(answer.unproved.values()))
-        notes = (
-            [f"{BY_AGGREGATE}: {len(answer.unproved)} slices are read, such as: {reasons[0]}"]
-            if reasons
-            else []
-        )
+        unproved = f"{len(answer.unproved)} of {len(plan.tasks)} slices"
+        notes = [f"{BY_AGGREGATE}: metadata does not answer for {unproved}: {reasons[0]}"] if reasons else []
         rest = tuple(plan.tasks[position] for position in answer.unproved)
         return replace(plan, tasks=rest, skipped=skipped, notes=(*plan.notes, *notes))
 
