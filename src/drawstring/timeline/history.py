@@ -6,11 +6,13 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import fastavro
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -97,11 +99,8 @@ class History:
         return _NEWEST_COMPLETIONS[key]
 
     def _read_newest_completion(self, path: str) -> str:
-        try:
-            with self.storage.open(path) as file:
-                return _newest_completion_in(pq.ParquetFile(file))
-        except Exception as error:
-            raise _corrupt(path, str(error)) from error
+        with _naming_damage(path), self.storage.open(path) as file:
+            return _newest_completion_in(pq.ParquetFile(file))
 
     def _layout_2(self) -> Iterator[ArchivedWrite]:
         for path, row in self._rows((*_TIMES, "metadata")):
@@ -114,13 +113,8 @@ class History:
         directory = self.config.history_directory
         for name in self._segments(directory):
             path = f"{directory}/{name}"
-            try:
-                with self.storage.open(path) as file:
-                    rows = pq.read_table(
-                        file, columns=list(columns), page_checksum_verification=True
-                    ).to_pylist()
-            except Exception as error:
-                raise _corrupt(path, str(error)) from error
+            with _naming_damage(path), self.storage.open(path) as file:
+                rows = pq.read_table(file, columns=list(columns), page_checksum_verification=True).to_pylist()
             yield from ((path, row) for row in rows)
 
     def _segments(self, directory: str) -> list[str]:
@@ -243,6 +237,20 @@ def _records(block: LogBlock) -> Iterator[dict[str, Any]]:
         record = fastavro.schemaless_reader(io.BytesIO(stream.read(length)), schema, None)
         if isinstance(record, dict):
             yield record
+
+
+@contextmanager
+def _naming_damage(path: str) -> Iterator[None]:
+    """Report a file that is lost or damaged; other errors of storage, such as a denied permission, pass as they are."""
+    try:
+        yield
+    except OSError as error:
+        # Arrow raises OSError without a number for bytes that it cannot decode.
+        if error.errno is not None and not isinstance(error, FileNotFoundError):
+            raise
+        raise _corrupt(path, str(error)) from error
+    except (pa.ArrowException, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise _corrupt(path, str(error)) from error
 
 
 def _corrupt(path: str, what: str) -> CorruptTable:

@@ -98,6 +98,22 @@ def test_a_lost_segment_is_told(storage):
         assert History(storage, CONFIG).writes
 
 
+def test_a_denied_permission_is_no_damage(storage, monkeypatch):
+    write_segment(storage, "1_1_0.parquet", ("1", "2", "commit"))
+    write_manifest(storage, 1, "1_1_0.parquet")
+    open_file = storage.open
+
+    def denied(path):
+        if path.endswith(".parquet"):
+            raise PermissionError(13, "Permission denied", path)
+        return open_file(path)
+
+    monkeypatch.setattr(storage, "open", denied)
+    for question in ("writes", "newest_completion"):
+        with pytest.raises(PermissionError):
+            getattr(History(storage, CONFIG), question)
+
+
 def test_when_the_last_archived_instant_completed_is_told_by_footers_or_rows(storage):
     assert History(storage, CONFIG).newest_completion == ""
     write_segment(storage, "1_3_0.parquet", ("1", "9", "commit"), ("3", "4", "commit"))
