@@ -14,13 +14,14 @@ from typing import TypeVar
 from drawstring.config.concurrency_options import ConcurrencyOptions
 from drawstring.errors import CommitConflict, UnsupportedTable
 from drawstring.storage import LocalStorage, Storage
-from drawstring.storage.table_properties import PROPERTIES
+from drawstring.storage.table_properties import PROPERTIES, is_table
 from drawstring.timeline.timeline import Timeline
 from drawstring.write import slots
 from drawstring.write.locks import Lease, Owner, lock_provider, table_lock
 from drawstring.write.markers import TEMP
 from drawstring.write.slots import Decision
 from drawstring.write.table_facts import load_state
+from drawstring.write.unused_folders import drop_folders
 
 logger = logging.getLogger(__name__)
 R = TypeVar("R")
@@ -196,12 +197,14 @@ def drop_if_unused(storage: Storage, *, options: ConcurrencyOptions) -> None:
 
 def _drop_folders(storage: Storage, lease: Lease, lock: str) -> None:
     """Delete what settings no longer make a table, but for the folder of the lock, which is held."""
-    for entry in list(storage.list(".hoodie")):
-        if not entry.is_directory or lock.startswith(f"{entry.path}/"):
-            continue
-        if not lease.is_held() or storage.exists(PROPERTIES):
-            return
-        storage.delete(entry.path, recursive=True)
+
+    def is_unused() -> bool:
+        return lease.is_held() and not is_table(storage)
+
+    folders = [entry.path for entry in storage.list(".hoodie") if entry.is_directory]
+    dropped = [path for path in folders if path != TEMP and not lock.startswith(f"{path}/")]
+    if drop_folders(storage, dropped, is_unused) and is_unused() and not lock.startswith(f"{TEMP}/"):
+        storage.delete(TEMP, recursive=True)
 
 
 def _has_decisions(storage: Storage) -> bool:

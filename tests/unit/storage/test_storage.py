@@ -66,7 +66,8 @@ def test_replace_if_writes_all_where_the_system_takes_a_part_only(tmp_path, monk
     storage.write("x", b"a")
     monkeypatch.setattr(os, "write", lambda descriptor, content: take(descriptor, bytes(content[:3])))
     assert storage.replace_if("x", b"a", b"0123456789", durable=durable)
-    assert storage.read("x") == b"0123456789"
+    assert storage.create_if_absent("y", b"0123456789", durable=durable)
+    assert storage.read("x") == storage.read("y") == b"0123456789"
 
 
 def test_stream_of_which_the_system_takes_a_part_only_is_an_error(tmp_path):

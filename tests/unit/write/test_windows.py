@@ -176,7 +176,8 @@ def test_failed_first_write_takes_its_table_back_under_the_lock_that_it_was_told
     def fail(number, operation, name):
         if operation == "open_output":
             raise OSError(errno.ENOSPC, "No space left on device")
-        if (operation, name) in (("create", PROPERTIES), ("delete", ".hoodie/timeline")):
+        made = (operation, name) == ("create", PROPERTIES)
+        if made or (operation == "rename" and name.endswith("/.hoodie/timeline")):
             seen.append(Path(place, "lock").exists())
 
     failing.before = fail
@@ -188,14 +189,15 @@ def test_failed_first_write_takes_its_table_back_under_the_lock_that_it_was_told
     assert_read(path, FIRST)
 
 
-def test_table_that_was_made_while_a_lease_lapsed_is_not_taken_back(path):
+@pytest.mark.parametrize("moment", [PROPERTIES, "/.hoodie/timeline", "/.hoodie/metadata"])
+def test_table_that_was_made_while_a_lease_lapsed_is_not_taken_back(path, moment):
     failing, made = hooked(str(path)), []
     storage_based = {"hoodie.write.lock.provider": "StorageBasedLockProvider"}
 
     def fail(number, operation, name):
         if operation == "open_output":
             raise OSError(errno.ENOSPC, "No space left on device")
-        if operation == "replace_if" and name == PROPERTIES:
+        if operation in ("replace_if", "rename") and name.endswith(moment) and not made:
             # Paused here for longer than its lease: another job takes the table back, and makes its own.
             shutil.rmtree(path)
             made.append(write(LocalStorage(str(path)), NEW, options=storage_based))
@@ -227,6 +229,17 @@ def test_writer_that_waits_while_the_table_is_overwritten_finds_the_new_one(tabl
     assert_read(path, NEW)
     write(table, [("8", "oslo", 1, "w")])
     assert_read(path, [*NEW, ("8", "oslo", 1, "w")])
+
+
+def test_overwrite_exchanges_both_tables_by_one_call_of_the_system(table, tmp_path, monkeypatch):
+    """Between two renames there is no table, and whoever is killed there leaves none."""
+    other = new_table(tmp_path / "other", NEW)
+    for name in ("rename", "replace", "link"):
+        monkeypatch.setattr(os, name, None)
+    table.exchange(other)
+    monkeypatch.undo()
+    assert_read(tmp_path / "table", NEW)
+    assert_read(tmp_path / "other", FIRST)
 
 
 def test_overwrite_that_cannot_be_synced_stands_and_keeps_the_old_table_beside(table, path, caplog):
@@ -310,6 +323,19 @@ def test_loser_of_a_race_for_one_instant_leaves_the_winner_alone(table, path):
         assert caught.value.condition == "INSTANT_TAKEN"
         loser.abort()
     assert table.exists(f"{HEARTBEATS}/{winner.requested_time}")
+    stat = staged_rows(winner, [("9", "oslo", 1, "z")])
+    assert isinstance(winner.commit(described(winner, stat)), Committed)
+    assert_read(path, [*FIRST, ("9", "oslo", 1, "z")])
+
+
+def test_instant_that_somebody_announced_without_a_heartbeat_is_not_taken(table, path):
+    winner = Transaction.begin(table, operation="INSERT")
+    winner._heartbeat.stop()
+    loser = Transaction(winner.state, winner.requested_time, Action.COMMIT, options=ConcurrencyOptions())
+    with pytest.raises(CommitConflict) as caught:
+        loser._announce("INSERT")
+    assert caught.value.condition == "INSTANT_TAKEN"
+    loser.abort()
     stat = staged_rows(winner, [("9", "oslo", 1, "z")])
     assert isinstance(winner.commit(described(winner, stat)), Committed)
     assert_read(path, [*FIRST, ("9", "oslo", 1, "z")])

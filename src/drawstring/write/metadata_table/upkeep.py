@@ -61,6 +61,7 @@ from drawstring.write.services.support import REBUILD_METADATA, check_serviceabl
 from drawstring.write.slots import Decision, Step
 from drawstring.write.support import require_atomic_create
 from drawstring.write.table_facts import load_state, table_schema
+from drawstring.write.unused_folders import drop_folders
 
 logger = logging.getLogger(__name__)
 _TIMELINE = f"{FOLDER}/.hoodie/timeline"
@@ -146,21 +147,8 @@ def _content(storage: Storage, path: str) -> bytes | None:
 
 
 def _drop(storage: Storage, paths: Collection[str], is_unused: Callable[[], bool]) -> None:
-    """Delete folders of the metadata table, unless others have begun to use them since that was looked up."""
-    aside = f"{TEMP}/{uuid.uuid4().int}"  # by digits alone, so that it is swept should this process die
-    for path in paths:
-        if storage.exists(path):
-            _move_away(storage, path, f"{aside}/{path}", is_unused)
-    storage.delete(aside, recursive=True)
-
-
-def _move_away(storage: Storage, path: str, aside: str, is_unused: Callable[[], bool]) -> None:
-    if is_unused():
-        storage.rename(path, aside)
-        if is_unused():
-            return
-        storage.rename(aside, path)
-    raise _overtaken(storage, "changed")
+    if not drop_folders(storage, paths, is_unused):
+        raise _overtaken(storage, "changed")
 
 
 def without_unkept(state: TableState) -> TableState:

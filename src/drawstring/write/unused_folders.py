@@ -1,0 +1,34 @@
+"""Deleting folders that nobody uses, by a process that may be paused after it found that out.
+
+The lock lapses meanwhile, and others may make the same folders anew. So a folder is moved away in one step, and back
+again if it turns out to be in use.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable
+
+from drawstring.storage.base import Storage
+from drawstring.write.markers import TEMP
+
+
+def drop_folders(storage: Storage, paths: Iterable[str], is_unused: Callable[[], bool]) -> bool:
+    """Delete folders, missing ones too; False, and no more is deleted, once they are in use."""
+    aside = f"{TEMP}/{uuid.uuid4().int}"  # by digits alone, so that it is swept should this process die
+    try:
+        return all(_is_moved(storage, path, f"{aside}/{path}", is_unused) for path in paths)
+    finally:
+        storage.delete(aside, recursive=True)
+
+
+def _is_moved(storage: Storage, path: str, aside: str, is_unused: Callable[[], bool]) -> bool:
+    if not storage.exists(path):
+        return True
+    if not is_unused():
+        return False
+    storage.rename(path, aside)
+    if is_unused():
+        return True
+    storage.rename(aside, path)
+    return False
