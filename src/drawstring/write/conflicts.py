@@ -52,7 +52,7 @@ def completed_since(start: TableState, now: TableState) -> list[Candidate]:
         Candidate(i, now.metadata(i)) for i in now.timeline.completed_writes if i.requested_time not in before
     ]
     if not before or not before <= active:
-        # An archiver was, or may have been, at work beside us, and have taken a write along that we never saw.
+        # An archiver was, or may have been, running meanwhile, and have archived a write that we never saw.
         found += _archived_since(start, now, before | active)
     return sorted(found, key=lambda candidate: candidate.instant.completion_time or "")
 
@@ -102,10 +102,10 @@ def check_groups(candidates: Iterable[Candidate], write_set: WriteSet, storage: 
 
 
 def _appended_beside(candidate: Candidate, write_set: WriteSet, ours: str) -> frozenset[FileGroupId]:
-    """The groups in which what we appended stands as well upon what the candidate did."""
+    """The groups in which our appended logs are valid on top of what the candidate did."""
     operation = candidate.metadata.operation
     if operation in COMPACTIONS:
-        # The group of a compaction is what it was before.
+        # A compaction does not change the contents of a group.
         stands = not _moves_logs_past(operation == _LOG_COMPACT, candidate.instant, write_set, ours)
         return write_set.appended if stands else frozenset()
     return write_set.appended & appended_groups(candidate.metadata) if write_set.non_blocking else frozenset()
@@ -143,7 +143,7 @@ def check_pending_plans(now: TableState, write_set: WriteSet, ours: str) -> None
             stands = instant.action is not Action.CLUSTERING and not _moves_logs_past(
                 merges_logs, instant, write_set, ours
             )
-            # New groups too: other writers may have made the same meanwhile.
+            # New groups too: other writers may have made the same ones meanwhile.
             touched = write_set.groups | write_set.appended
             if instant.action is Action.COMPACTION:
                 # Its base file belongs to a group that nobody reads any more; Apache Hudi overwrites such groups too.
@@ -263,7 +263,7 @@ def _group_conflict(
 
 
 def _finish_first(storage: Storage, plan: Instant) -> str:
-    """A plan stays until somebody runs it, however often the write is tried."""
+    """The advice for a pending plan: retries do not help, because it stays until somebody runs it."""
     if plan.action is Action.CLUSTERING:
         return "let Apache Hudi run the clustering, or roll it back, and run the write again"
     return f"run the plan first (`drawstring compact {storage.root}`, or Apache Hudi), and the write again"

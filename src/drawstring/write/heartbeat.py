@@ -1,4 +1,4 @@
-"""Heartbeats: how a writer tells others that it is alive, in the place where Hudi's writers do."""
+"""Heartbeats: files by which a writer shows that it is alive, at the same place as those of Hudi's writers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Heartbeat:
         self._is_ours = False
 
     def start(self) -> bool:
-        """Beat once, then go on in the background. False when another writer has a heartbeat for this instant."""
+        """Write the file and refresh it in the background. False when another writer has one for this instant."""
         self._is_ours = True  # an error, or an interrupt, may come after the file was made
         self._is_ours = self._storage.create_if_absent(self._path, self._content, durable=False)
         if self._is_ours:
@@ -42,7 +42,7 @@ class Heartbeat:
         return self._is_ours
 
     def stop(self) -> None:
-        """Stop, and take the file away, unless it is another writer's."""
+        """Stop, and delete the file, unless it is another writer's."""
         self._halt()
         with suppress(OSError):
             if self._is_ours:
@@ -62,7 +62,7 @@ class Heartbeat:
             self._thread.join(timeout=5)
 
     def _run(self) -> None:
-        # Half of the interval that others are told, so that one late beat is not a missed one.
+        # Half of the announced interval, so that one late heartbeat does not count as missed.
         while not self._stop.wait(self._interval / 2):
             with suppress(OSError):
                 self._storage.write(self._path, self._content, durable=False)

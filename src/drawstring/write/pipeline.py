@@ -1,6 +1,6 @@
-"""A whole write: save mode, plan, tasks, commit, and tries again when another writer was first.
+"""A whole write: save mode, plan, tasks, commit, and retries after conflicts.
 
-The pipeline decides; an executor moves the rows. Spark is one executor, this process the other.
+The pipeline decides what is written where; an executor moves the rows. Spark is one executor, this process the other.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _write_by_mode(rows: Executor, storage: Storage, chosen: str, wanted: WriteO
 def _in_order(
     result: CommitResult, storage: Storage, options: WriteOptions, run_tasks: RunTasks
 ) -> CommitResult:
-    """Run the services that are due after a write; whatever they end in, the write stands."""
+    """Run the services that are due after a write; if one fails, the write is committed all the same."""
     if result.instant is None:
         return result
     outcomes = services_after_write(storage, options.services, files=options.files, run_tasks=run_tasks)
@@ -144,7 +144,7 @@ def _in_order(
 
 
 def _told(result: CommitResult, steps: Steps) -> CommitResult:
-    """Return the result with the time of each step, and tell the log."""
+    """Return the result with the time of each step, and log it."""
     told = replace(result, seconds=steps.seconds)
     if told.instant is not None:
         logger.info(
@@ -173,7 +173,7 @@ def _table_exists(path: str) -> InvalidInput:
 
 
 def _write_first(rows: Executor, storage: Storage, wanted: WriteOptions, mode: str) -> CommitResult:
-    """Make the table and write to it; where another job makes it at the same moment, go by the save mode."""
+    """Create the table and write to it; if another job creates it at the same moment, the save mode decides."""
     try:
         return _write_new(rows, storage, wanted)
     except InvalidInput as error:
@@ -200,7 +200,7 @@ def _write_existing(rows: Executor, storage: Storage, wanted: WriteOptions) -> C
     if wanted.operation == DELETE_PARTITION:
         check_settings(wanted.table, state.config, storage.root)
         named = wanted.partitions_to_delete
-        # A list that came out empty names none; it does not ask for those of the rows.
+        # An empty list names no partition; only a missing one stands for those of the rows.
         patterns = _paths_of_rows(rows, state, wanted) if named is None else named
         return _delete_partitions(storage, patterns, wanted)
     plan = plan_write(rows.schema, state, wanted)
@@ -208,7 +208,7 @@ def _write_existing(rows: Executor, storage: Storage, wanted: WriteOptions) -> C
 
 
 def _paths_of_rows(rows: Executor, state: TableState, wanted: WriteOptions) -> tuple[re.Pattern[str], ...]:
-    """The partitions that rows lie in, which `delete_partition` drops where no option names others, as in Hudi."""
+    """The partitions of the rows, which `delete_partition` drops if no option names others, as in Hudi."""
     operation = DELETE if state.config.record_key_fields else INSERT
     plan = plan_write(rows.schema, state, replace(wanted, operation=operation, null_for_missing=True))
     rows.prepare(plan, "")
@@ -218,7 +218,7 @@ def _paths_of_rows(rows: Executor, state: TableState, wanted: WriteOptions) -> t
 def _tried(
     attempt: Callable[[], CommitResult], operation: str, options: WriteOptions, can_repeat: Callable[[], bool]
 ) -> CommitResult:
-    """Run a write until no other writer is in its way, or its tries are used up."""
+    """Run a write until it does not conflict with another one, or its retries are used up."""
     tries = 0
     while True:
         tries += 1
@@ -236,18 +236,18 @@ def _tried(
 
 
 def _tell_of_retry(error: CommitConflict, tries: int, pause: float) -> None:
-    """Where many write they conflict all the time, and the next try mends it: one line of the log for each write."""
+    """With many writers conflicts are normal and a retry resolves them: a write logs only the first at INFO."""
     level = logging.INFO if tries == 1 else logging.DEBUG
     logger.log(level, "%s Trying again in %.2f s (try %d).", error.message, pause, tries + 1)
 
 
 def _is_retried(error: CommitConflict, operation: str) -> bool:
-    """Overwrites are not: what they put in place of the old rows may have been computed from them."""
+    """Overwrites are not retried: their rows may have been computed from the rows that they replace."""
     return error.condition in _RETRIED and operation not in OVERWRITES
 
 
 def _attempt(rows: Executor, storage: Storage, plan: WritePlan) -> CommitResult:
-    """Run a checked write; what another writer changed since the check, such as the schema, is taken in."""
+    """Run a checked write, on the table as other writers have changed it since the check."""
     with step("beginning"):
         transaction = Transaction.begin(
             storage,
@@ -260,7 +260,7 @@ def _attempt(rows: Executor, storage: Storage, plan: WritePlan) -> CommitResult:
         if is_written(transaction.state, plan.options.sink_batch):
             transaction.abort()
             return CommitResult(storage.root, plan.operation)
-        # The rows had every column when they were checked: what they lack now, others added since.
+        # The rows had every column when they were checked: others have added those that they lack now.
         lenient = replace(plan.options, null_for_missing=True)
         plan = plan_write(rows.schema, transaction.state, lenient)
         metadata, write_set = RowWrite(rows, plan, transaction).run()
@@ -313,7 +313,7 @@ def _finish(
 def delete_partitions(
     storage: Storage, partitions: tuple[str, ...], *, options: WriteOptions | None = None
 ) -> CommitResult:
-    """Drop partitions: every file group of the paths is replaced by nothing; of a path `*` alone matches other text."""
+    """Drop partitions: every file group of the paths is replaced by nothing. In a path only `*` is a wildcard."""
     wanted = options or WriteOptions.of({})
     require_atomic_create(storage)
     with showing(f"Dropping partitions of {storage.root}", enabled=wanted.shows_progress), track() as steps:
@@ -329,7 +329,7 @@ def _delete_partitions(
 
 
 def _pattern(path: str) -> re.Pattern[str]:
-    """What `*` is for any text in, and everything else for itself: paths may have brackets and question marks."""
+    """A pattern in which only `*` is special: paths may have brackets and question marks."""
     return re.compile(".*".join(map(re.escape, path.split("*"))), re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""Undoing an instant that never completed: decided by a slot like every other change, then carried out."""
+"""Rolls back an instant that never completed: decided by a slot like every other change, then carried out."""
 
 from __future__ import annotations
 

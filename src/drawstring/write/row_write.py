@@ -74,7 +74,7 @@ class RowWrite:
             groups=existing_groups(metadata),
             partitions=frozenset(partitions),
             buckets=bucket_places(groups_of(metadata)) if index.kind == BUCKET else frozenset(),
-            # A key has one bucket, in which readers merge what several writers say of it.
+            # A key has one bucket, in which readers merge what several writers wrote.
             checks_new_keys=self._plan.operation == UPSERT and not self._plan.is_non_blocking,
             keys_are_global=index.is_global,
             schema_at_start=self._plan.schema_at_start,
@@ -120,7 +120,7 @@ class RowWrite:
         check_buckets(slices, rule, self._state.storage.root)
         numbers = self._rows.count_buckets(rule)
         overwrites, deletes = self._plan.operation in OVERWRITES, self._plan.operation == DELETE
-        # What takes the place of other files is base files, as Hudi does it.
+        # An overwrite writes base files, as Hudi does.
         layout = Layout.COPY_ON_WRITE if overwrites else self._plan.layout
         assignment = assign_buckets(
             numbers,
@@ -154,7 +154,7 @@ class RowWrite:
             return self._rows.write_groups(self._context, self._with_tasks(assignment, rules), rules)
 
     def _with_tasks(self, assignment: Assignment, rules: MergeRules) -> Assignment:
-        """Tell how base files are read that are rewritten, where the files alone do not tell."""
+        """Add how base files that are rewritten must be read, if the files alone do not say so."""
         schemas = TableSchemas(self._state, None)
         if schemas.history is None and rules.merge is None:
             return assignment

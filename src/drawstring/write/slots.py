@@ -1,14 +1,14 @@
-"""Commit slots: numbered decisions that order every change of a table, also where a lock has lapsed.
+"""Commit slots: numbered decisions that order all changes of a table, even if a lock has lapsed.
 
-Hudi's completed instants have names of their own, so creating one does not order two commits; a lock does, until
-its holder is taken for dead. Therefore a change is decided by creating the next slot, which only one writer can:
+Two completed instants of Hudi have different names, so creating one does not order two commits. A lock does, until its
+holder is wrongly taken for dead. Therefore a change is decided by creating the next slot, which only one writer can do:
 
 1. A slot holds every step that carries the change out; each step may be repeated. Whoever finds the newest slot
    unfinished finishes it, so a crash between decision and completed instant loses nothing and blocks nobody.
 2. A slot is taken only when the one before it is finished. So at most the newest slot is unfinished.
 3. Nothing is deleted, and no data file gets a name that readers list, before the slot is taken.
-4. Old slots are deleted. A writer that slept for so long that it creates such a number again finds newer slots
-   after that, and its own change not carried out: its slot is void, and nobody looks at it.
+4. Old slots are deleted. A writer that was paused for so long that it creates such a number again then finds newer
+   slots, and its own change not carried out: its slot is void, and nobody reads it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from drawstring.write.table_facts import load_state
 logger = logging.getLogger(__name__)
 DIRECTORY = ".hoodie/.slots"
 KEPT = 32
-"""Finished slots that stay for people who look for what happened."""
+"""How many finished slots are kept, for people who investigate what happened."""
 _DIGITS = 12
 CREATE, RENAME, DELETE, DELETE_TREE, DELETE_IF = "create", "rename", "delete", "delete_tree", "delete_if"
 REPLACE_IF = "replace_if"
@@ -36,10 +36,10 @@ REPLACE_IF = "replace_if"
 
 @dataclass(frozen=True)
 class Step:
-    """One act that may be repeated, late too: create a file if absent, rename, replace, delete a file or a directory.
+    """One file change that may be repeated, even late: create if absent, rename, replace, delete a file or directory.
 
-    Whoever is paused in the middle of a decision takes its steps when others have long gone on. So only what has a
-    name of its own, which never comes again, is deleted whatever it holds.
+    A process that was paused in the middle of a decision takes its steps long after others have gone on. So a file is
+    deleted whatever it holds only if its name is unique and never used again.
     """
 
     kind: str
@@ -64,12 +64,12 @@ class Step:
 
     @classmethod
     def delete_if(cls, path: str, content: bytes) -> Step:
-        """Delete a file as long as it holds exactly this: others may make one of the same name."""
+        """Delete a file if it still has exactly this content: others may make one of the same name."""
         return cls(DELETE_IF, path, content=base64.b64encode(content).decode())
 
     @classmethod
     def replace_if(cls, path: str, expected: bytes, content: bytes) -> Step:
-        """Replace a file as long as it holds exactly `expected`."""
+        """Replace a file if it still has exactly the `expected` content."""
         return cls(REPLACE_IF, path, base64.b64encode(expected).decode(), base64.b64encode(content).decode())
 
     @classmethod
@@ -99,13 +99,13 @@ class Decision:
     def to_bytes(self) -> bytes:
         """Return the decision as the content of its slot."""
         values = {name: getattr(self, name) for name in ("instant", "creates", "removes", "needs")}
-        # There may be ten thousands of steps: what is empty is left out.
+        # There may be tens of thousands of steps, so empty fields are left out.
         steps = [{name: value for name, value in vars(step).items() if value} for step in self.steps]
         return json.dumps({"version": 1, **values, "steps": steps}).encode()
 
     @classmethod
     def parse(cls, content: bytes, path: str) -> Decision:
-        """Read a slot; raises `CorruptTable` when it is none."""
+        """Parse the content of a slot; raises `CorruptTable` for anything else."""
         try:
             values = json.loads(content)
             if values.pop("version") != 1:
@@ -130,7 +130,7 @@ class Decision:
         return not self.creates or storage.exists(self.creates) or self._is_completed_by_others(storage)
 
     def _is_completed_by_others(self, storage: Storage) -> bool:
-        """Whether Apache Hudi, which finishes the cleans and compactions of others, was first: by another time."""
+        """Whether Apache Hudi, which finishes other engines' services, completed the instant at another time."""
         folder, _, name = self.creates.rpartition("/")
         requested, completed, rest = name.partition("_")
         if not completed:
@@ -143,7 +143,7 @@ class Decision:
         """Whether the instant or one of its files is gone, so that the change can never be carried out."""
         if self.needs and not storage.exists(self.needs):
             return True
-        # In this order: whoever renames it meanwhile makes the second name appear as the first one goes.
+        # In this order: a process that renames the file meanwhile creates the second name as it removes the first.
         return any(
             not storage.exists(step.path) and not storage.exists(step.target)
             for step in self.steps
@@ -184,7 +184,7 @@ def settle(storage: Storage) -> int:
         number = newest(storage)
         decision = read_slot(storage, number) if number else None
         if number and (decision is None or newest(storage) != number):
-            # Between the two looks the number may have been deleted, and taken again by a writer that slept: what
+            # Between the two looks the number may have been deleted, and taken again by a writer that was paused: what
             # it holds then was never decided. It is the newest only if it was not.
             continue
         if decision is not None and not decision.is_carried_out(storage):
@@ -201,10 +201,10 @@ def _finish(storage: Storage, decision: Decision) -> None:
 
 
 def undo(storage: Storage, decision: Decision) -> None:
-    """Take back the names that files of a void decision got, and what both timelines say of it; hold the lock.
+    """Remove the files that a void decision published, and its instants from both timelines; the lock must be held.
 
-    Once the timeline moves on, readers would see them. A commit that only says the schema once more goes as well, for
-    what the metadata table says of it does.
+    Readers would see these files once the timeline moves on. A commit that only repeats the schema is removed too,
+    because its entry in the metadata table is.
     """
     state = load_state(storage)
     if is_completed(state, decision.instant):
@@ -219,12 +219,12 @@ def undo(storage: Storage, decision: Decision) -> None:
 
 
 def take(storage: Storage, number: int, decision: Decision) -> bool:
-    """Decide a change: take the slot. False when somebody else has it; then nothing was decided.
+    """Decide a change by taking the slot. False when another writer has it; then nothing was decided.
 
-    Call it with the number after the one that `settle` returned, for a change that was validated in between.
+    `number` must be the one after that which `settle` returned, and the change validated in between.
     """
     path, content = slot_path(number), decision.to_bytes()
-    # A store that repeats a request answers that the file exists, when it is the one that it has just made.
+    # A store that repeats a request may answer that the file exists, although this process has just created it.
     if not storage.create_if_absent(path, content) and _content(storage, path) != content:
         return False
     return newest(storage) == number or decision.is_carried_out(storage)
@@ -250,14 +250,14 @@ def carry_out(storage: Storage, decision: Decision) -> None:
             named.add(step.target.rpartition("/")[0])
             continue
         if named:
-            # What the completed instant will name must be durable before it.
+            # The files that the completed instant names must be durable before it is.
             storage.sync_directories(named)
             named = set()
         _take_step(storage, step)
 
 
 def _require_needed(storage: Storage, decision: Decision) -> None:
-    """Look once more, right before the change becomes visible, whether its instant is still there."""
+    """Check again, right before the change becomes visible, that its instant is still pending."""
     if decision.needs and not storage.exists(decision.needs) and not storage.exists(decision.creates):
         raise CommitConflict(
             f"The write {decision.instant} to {storage.root} was not committed: another engine rolled its instant "
@@ -315,9 +315,9 @@ def holds(storage: Storage, instant: str, *, since: int) -> bool:
 
 
 def has_landed(storage: Storage, requested_time: str) -> bool | None:
-    """Whether an instant is committed, or decided to be: None when that cannot be told now.
+    """Whether an instant is committed or decided; None when that cannot be found out now.
 
-    False is a proof only for one who knows that nobody can decide the instant any more: its own writer, or whoever
+    False is a proof only for a process that knows that nobody can still decide the instant: its own writer, or one that
     holds the lock and takes the next slot.
     """
     try:

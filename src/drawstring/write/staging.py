@@ -1,7 +1,7 @@
-"""Where tasks write: files that no reader lists, until a decided commit gives them their names.
+"""Where tasks write: to files that no reader lists, until a decided commit gives them their names.
 
-An attempt that nobody waits for any more, of a lost executor or a dead driver, can go on writing for as long as it
-likes: what it leaves lies below the instant's folder in `.hoodie/.temp`, which the next writer sweeps.
+A task of a lost executor or a dead driver may go on writing for long. What it leaves is below the instant's folder in
+`.hoodie/.temp`, which the next writer deletes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """One write as a transaction: announce, stage files, validate, decide, publish; the outcome is a value.
 
 1. `requested` and `inflight` announce the write; a heartbeat says that its writer lives.
-2. Tasks write files that no reader lists (`staging`).
+2. Tasks write to a staging folder that no reader lists (`staging`).
 3. Under the table's lock, what others decided is finished, and the write is validated against what they did: the
    rule for schemas, then the rules for file groups and keys (`conflicts`).
-4. The next slot decides the commit (`slots`). From here on nothing of it is ever undone.
-5. Files get their names, the metadata table tells of them, and the completed instant, last, makes them visible.
+4. The next slot decides the commit (`slots`). From here on it is never undone.
+5. Files get their final names, the metadata table lists them, and last the completed instant makes them visible.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ logger = logging.getLogger(__name__)
 _NOTHING_KNOWN = CommitFacts()
 
 _SLOT_TRIES = 3
-"""A slot is lost only to writers that got in though the lock was held."""
+"""How often a slot is tried for: it is lost only to a writer that got in although the lock was held."""
 
 SchemaRule = Callable[[TableState, TableState, WriteSet, str], str]
 """Decides the schema that a commit records, from start, now, write set and instant; raises when it must not be."""
 
 
 def written_schema(_start: TableState, _now: TableState, write_set: WriteSet, _instant: str) -> str:
-    """Record what the writer wrote with, whatever others did."""
+    """Record the writer's own schema, whatever others did."""
     return write_set.schema_written
 
 
@@ -89,7 +89,7 @@ class Transaction:
 
     1. Its instant is later than everything on the timeline when it began.
     2. Until the completed file exists, readers see nothing of it.
-    3. It commits only if nothing that others did since it began stands in its way, and nobody rolled it back.
+    3. It commits only if it conflicts with nothing that others did since it began, and nobody rolled it back.
     """
 
     def __init__(
@@ -231,7 +231,7 @@ class Transaction:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the lock. Once the commit is decided, failing to release it is nothing that undoes it."""
+        """Hold the lock. Once the commit is decided, a failure to release the lock does not undo it."""
         lock = configured_lock(self.state.storage, self.options)
         lock.__enter__()
         try:
@@ -278,11 +278,11 @@ class Transaction:
         return self.requested_time in pending and exists(requested) and exists(self._inflight)
 
     def _shares_instant(self, now: TableState) -> bool:
-        """Whether a plan has our instant too, by a holder of the lock that had lost it: files tell only the time."""
+        """Whether a plan of a process that had lost the lock has the same instant: file names have only the time."""
         known = now.timeline.ascending_instants
         if any(i.requested_time == self.requested_time and i.action is not self.action for i in known):
             return True
-        # The timeline takes a plan that completes as ours does for one instant with it.
+        # The timeline would take a plan that completes with the same action for the same instant.
         plans = (plan for plan, completed in COMPLETES_AS.items() if completed is self.action)
         names = (f"{self._directory}/{self.requested_time}.{plan.value}.requested" for plan in plans)
         return any(map(self.state.storage.exists, names))
@@ -318,7 +318,7 @@ class Transaction:
         return Committed(instant, metadata)
 
     def _failed(self, error: BaseException, metadata: CommitMetadata) -> Outcome:
-        """Undo what was not decided; keep, and if possible finish, what was or may have been."""
+        """Undo the write if it was not decided; keep, and if possible finish, what was or may have been decided."""
         if self._decision is None:
             self.abort()
             if isinstance(error, CommitConflict):
@@ -331,14 +331,14 @@ class Transaction:
             raise error
         if landed and isinstance(error, Exception) and (finished := self._finish_decided()) is not None:
             return self._committed_after_all(metadata) if finished else self._void(error)
-        # Another writer finishes what was decided; the heartbeat tells it not to wait.
+        # Another writer finishes the decided commit; the heartbeat of a dead writer tells it not to wait.
         self._heartbeat.abandon()
         if isinstance(error, Exception):
             return OutcomeUnknown(self._unknown(error))
         raise error
 
     def _finish_decided(self) -> bool | None:
-        """Whether the decided commit stands now, or is void and was undone; None when neither is known."""
+        """Whether the decided commit is completed now, or (False) void and undone; None when neither is known."""
         assert self._decision is not None
         storage = self.state.storage
         try:
@@ -392,7 +392,7 @@ class Transaction:
         return unknown
 
     def _clean_up(self, outcome: Outcome) -> None:
-        # The commit stands: what cannot be tidied now is only untidy.
+        # The commit is complete: files that cannot be tidied up now do no harm.
         storage = self.state.storage
         try:
             storage.delete(Markers(storage, self.requested_time).directory, recursive=True)
@@ -400,7 +400,7 @@ class Transaction:
         except Exception:
             logger.warning("Could not tidy up after %s.", self.requested_time, exc_info=True)
         finally:
-            # An interrupt must not leave it beating for as long as the process lives.
+            # After an interrupt the heartbeat must not go on for as long as the process lives.
             self._heartbeat.stop()
 
     def abort(self) -> None:
@@ -432,7 +432,7 @@ class Transaction:
 
 
 def _settings(state: TableState) -> dict[str, str]:
-    """What a write relies on; which indexes there are is looked up again under the lock."""
+    """The table settings that a write relies on; the list of indexes is looked up again under the lock."""
     left_out = ("hoodie.table.metadata.partitions", "hoodie.table.index.defs.path")
     return {key: value for key, value in state.config.properties.items() if not key.startswith(left_out)}
 

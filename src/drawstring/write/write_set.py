@@ -1,4 +1,4 @@
-"""What a write touches, declared for the validation that decides whether it may be committed."""
+"""What a write read and wrote, for the validation that decides whether it may be committed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Clean a table: a plan on the timeline, files deleted, then the completed clean.
 
-1. Under the lock a slot puts the plan on the timeline. From here on the files count as gone: whoever comes next,
-   also Apache Hudi, finishes the clean.
+1. Under the lock a slot puts the plan on the timeline. From here on the files count as deleted: the next writer,
+   drawstring or Apache Hudi, finishes the clean.
 2. Files are deleted without the lock. Deleting one twice does no harm.
 3. Under the lock a slot takes them out of the metadata table and completes the clean, unless somebody else has.
 """
@@ -45,7 +45,7 @@ def clean(
     only_if_due: bool = False,
     clock: Clock = system_clock,
 ) -> CleanResult:
-    """Delete file versions that no reader needs any more by the retention; returns what went.
+    """Delete file versions that the retention does not keep; returns what was deleted.
 
     Cleans that were begun and never finished are finished first. With `only_if_due` the trigger of cleans after a
     write decides whether there is a new one.

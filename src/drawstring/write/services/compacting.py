@@ -1,11 +1,11 @@
 """Compact merge-on-read tables: a plan on the timeline, new base files, then the completed commit.
 
-1. Under the lock a slot puts the plan on the timeline. Writers go on: what they append from here on belongs to the
-   slices that the compaction makes, and readers merge it with the ones before.
-2. A compactor says by a heartbeat that it is at work, and its tasks write where no reader looks.
-3. Under the lock a slot gives the files their names, tells the metadata table and completes the commit.
+1. Under the lock a slot puts the plan on the timeline. Writers continue: what they append from here on belongs to
+   the slices that the compaction makes, and readers merge it with the slices before.
+2. A compactor has a heartbeat while it is running, and its tasks write to a staging folder that no reader lists.
+3. Under the lock a slot gives the files their names, updates the metadata table and completes the commit.
 
-A plan of anybody is run, also one that somebody died over: what is left of the attempt goes, the plan stays.
+Plans of any writer are run, also after a compactor died: the rest of its attempt is deleted, the plan stays.
 
 Logs are merged with one another in the same steps (`LOGS`): the plan is a logcompaction, its outcome a deltacommit.
 """
@@ -221,11 +221,11 @@ class _Service:
             return held.request(self.kind.plans, plan) if slices else None
 
     def told(self, instant: Instant) -> Compaction:
-        """Return a plan as it is told while it is not run."""
+        """Return a plan as results show it before it is run."""
         return Compaction(instant.requested_time, groups=_groups(load_state(self.storage), instant))
 
     def run(self, instant: Instant) -> Compaction | None:
-        """Run a plan; None when somebody else is at it, or was."""
+        """Run a plan; None when another process runs it, or has run it."""
         attempt = self._begin(instant)
         if attempt is None:
             return None
@@ -249,7 +249,7 @@ class _Service:
         )
 
     def _begin(self, instant: Instant) -> _Attempt | None:
-        """Say that the plan is being run, after taking away what a dead attempt left."""
+        """Mark the plan as running, after deleting what a dead attempt left."""
         time_ = instant.requested_time
         with self._turn() as held:
             found = held.find(instant)
@@ -266,7 +266,7 @@ class _Service:
         return _Attempt(instant, state, random.randrange(1, 1 << 31), heartbeat)
 
     def _is_running(self, requested_time: str) -> bool:
-        """Whether a compactor says that it lives. Hudi's say nothing; it takes them for dead itself."""
+        """Whether a compactor has a live heartbeat. Hudi's compactors have none; Hudi itself takes them for dead."""
         path = f"{HEARTBEATS}/{requested_time}"
         try:
             return not has_stopped(self.storage, path, self.options.concurrency, clock=self.clock)
@@ -274,7 +274,7 @@ class _Service:
             return False
 
     def _drop_attempt(self, held: Turn, found: Instant) -> None:
-        """Take a half compaction back as Hudi does: its files go, the plan stays."""
+        """Roll an unfinished compaction back as Hudi does: its files are deleted, the plan stays."""
         self.storage.delete(f"{HEARTBEATS}/{found.requested_time}")
         markers = Markers(self.storage, found.requested_time)
         if found.state is State.REQUESTED and not markers.exist():

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 class CleanResult:
     """A clean. Without an instant there was nothing to delete, or it was a dry run.
 
-    - `files`: names of the files that went, or would go, by partition path; `failed` those that could not be deleted.
+    - `files`: names of the files that were deleted, or would be, by partition path.
+    - `failed`: those that could not be deleted.
     - `finished`: instants of cleans that somebody had begun, and that were finished first.
     """
 
@@ -27,7 +28,7 @@ class CleanResult:
 
     @property
     def files_deleted(self) -> int:
-        """How many files went, or would go."""
+        """How many files were deleted, or would be."""
         return sum(map(len, self.files.values())) - sum(map(len, self.failed.values()))
 
 
