@@ -28,9 +28,9 @@ from drawstring.storage.base import Storage
 
 WINNER_BATCH_ROWS = 65_536
 DEFAULT_MEMORY_BYTES = 256 * 2**20
-"""Bytes of log records that are merged in memory; beyond, they are parted by key into temporary files."""
+"""Bytes of log records that are merged in memory; more are partitioned by key into temporary files."""
 _MOST_LEVELS = 3
-"""How often a part that is still too large is parted again: the events of one key cannot be."""
+"""How often a part that is still too large is split again; the events of one key cannot be split."""
 _KEY_BATCH_ROWS, _WIDE_BATCH_ROWS = 1 << 20, 1 << 16
 _EVENT_TIME = "EVENT_TIME_ORDERING"
 
@@ -144,7 +144,7 @@ class _Merge:
             return merged.plan(self._footer)
 
     def _plan_parts(self, parts: Parts, merged: _MergedParts) -> None:
-        """Merge each part with the whole base file; parts that came out too large are parted again."""
+        """Merge each part with the whole base file; parts that are too large are split again."""
         for index in range(len(parts.paths)):
             size = parts.size(index)
             if size > self._memory_bytes and parts.level < _MOST_LEVELS:
@@ -276,7 +276,7 @@ class _Merge:
         ids: Index,
         base_is_later: Mask,
     ) -> pa.Table:
-        """Base rows merged with what the logs say of them, column by column."""
+        """Base rows merged with the log records of their keys, column by column."""
         arrays = []
         for name in self._requested.names:
             base = batch.column(name).take(pa.array(positions))

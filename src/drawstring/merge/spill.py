@@ -34,7 +34,7 @@ class Parts:
 
     @contextlib.contextmanager
     def split(self, index: int, *, count: int) -> Iterator[Parts]:
-        """Part a part again, by other bits of its keys' hashes."""
+        """Split a part again, by other bits of its keys' hashes."""
         with (
             tempfile.TemporaryDirectory(prefix="drawstring-merge-") as folder,
             pa.memory_map(self.paths[index]) as source,
@@ -139,7 +139,7 @@ class WinnerFile:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Take the file's name away; its bytes live as long as the table that `finish` gave."""
+        """Unlink the file; its bytes live as long as the table that `finish` returned."""
         with contextlib.suppress(pa.ArrowException, OSError):
             self._writer.close()
         os.unlink(self._path)

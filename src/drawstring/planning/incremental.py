@@ -210,7 +210,7 @@ class IncrementalRead:
         return written
 
     def _gone(self, paths: Sequence[str]) -> set[str]:
-        """The files that are gone: cleans of the timeline tell; where they may not tell all, storage does."""
+        """The files that are gone: by the cleans on the timeline, or by looking at storage if those may not be all."""
         cleans = self.state.timeline.completed_cleans
         first = self.commits.writes[0][0].requested_time if self.commits.writes else ""
         if cleans and cleans[0].requested_time < first:
@@ -223,7 +223,7 @@ class IncrementalRead:
 
     @property
     def _may_have_been_cleaned(self) -> bool:
-        """Whether a cleaner ran that the timeline tells of, or told of before instants were archived."""
+        """Whether a clean is on the timeline, or may have been archived."""
         return bool(self.state.timeline.completed_cleans or self.state.history.writes)
 
     def _lost(self, path: str) -> CorruptTable:

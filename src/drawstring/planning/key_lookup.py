@@ -21,16 +21,16 @@ from drawstring.storage.base import Storage
 
 BY_BLOOM_FILTER = "bloom filter"
 MAX_KEYS = 1000
-"""Of more keys hardly any file is free, and each is hashed for each file."""
+"""With more keys hardly any file can be ruled out, and each key is hashed for each file."""
 MAX_FILTERS = 256
-"""How many filters a plan reads; each may have some hundred kilobytes, and a file that is left out far more."""
+"""How many bloom filters a plan reads at most; each may have some hundred kilobytes, but saves reading a file."""
 _THREADS = 8
 _GENERATORS = ("SIMPLE", "COMPLEX", "TIMESTAMP", "CUSTOM", "NON_PARTITION")
 
 
 @dataclass(frozen=True)
 class KeyQuestion:
-    """Reads the record keys out of conditions on a table."""
+    """Finds the record keys that conditions on a table ask for."""
 
     config: TableConfig
     schema: pa.Schema

@@ -1,8 +1,8 @@
-"""Files that cannot hold some record keys by the record index, once it is proved to tell of every row.
+"""Rules out files for record keys by the record index, once the index is proved to cover every row.
 
-The index knows one place of each key, and an insert may have written the key to another. Every entry of it names a
-group that holds the key, for writers take entries away with the rows. So where it has as many entries as the table
-may have rows, each row has its own entry: no key is there twice, and none is missing.
+The index has one place for each key, while inserts may have written the key to another place as well. Each entry names
+a group that holds the key, because writers remove entries together with rows. So if the index has as many entries as
+the table can have rows, each row has an entry of its own: no key occurs twice, and none is missing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Slices that cannot hold a matching row are left out of plans, each for a reason."""
+"""Leaves slices that cannot hold a matching row out of plans, each with a reason."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ BY_COLUMN_STATS = "column statistics"
 BY_PARTITION_STATS = "partition statistics"
 BY_FOOTER = "footer"
 MAX_FOOTERS = 1024
-"""How many footers a plan reads; each costs about a millisecond once, and a file that is left out far more."""
+"""How many footers a plan reads at most; each costs about a millisecond once, and may save reading a file."""
 
 MANY_SLICES = 4096
-"""From how many slices on bounds of all files are compared at once, before facts are looked up one by one."""
+"""From so many slices on, the bounds of all files are compared at once before single statistics are looked up."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class FileSkipping:
         return Pruned(tuple(reasons))
 
     def _depends_on_files(self, slices: Sequence[FileSlice], predicate: Predicate) -> bool:
-        """Whether some column's value is not told by the partition path already."""
+        """Whether the partition path does not already tell the values of all columns."""
         facts = self.partition_facts(slices[0].group.partition_path)
         return any(facts(column) is None for column in columns_of(predicate))
 
@@ -114,7 +114,7 @@ class FileSkipping:
         columns: Mapping[str, pa.DataType],
         reasons: list[str | None],
     ) -> None:
-        """Where there are very many slices, note those whose base file, the only one, lies outside of a range."""
+        """For very many slices, rule out those that are one base file outside of a range."""
         ranges = integer_ranges(predicate, columns)
         if self.column_stats is None or len(slices) < MANY_SLICES or not ranges:
             return
@@ -132,7 +132,7 @@ class FileSkipping:
         return self.column_stats.statistics(columns, partitions, find_empty=has_logs)
 
     def _path_facts(self, predicate: Predicate) -> Callable[[str], Facts | None]:
-        """What partition paths tell of the predicate's columns; None where that is nothing, which is told once."""
+        """What partition paths tell of the predicate's columns; None if nothing."""
         asked = columns_of(predicate)
 
         def facts(path: str) -> Facts | None:
@@ -194,7 +194,7 @@ def _has_bounds(arrow: pa.DataType) -> bool:
 
 
 def _either(footer: FileStatistics | None, indexed: FileStatistics | None) -> FileStatistics | None:
-    """Take the footer's facts where there are some, else the index's."""
+    """The statistics of the footer if there are some, else those of the index."""
     if footer is None or indexed is None:
         return footer or indexed
     return FileStatistics({**indexed.columns, **footer.columns}, footer.is_empty)

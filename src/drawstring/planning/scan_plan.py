@@ -1,4 +1,4 @@
-"""What scans read from, and the plans they make."""
+"""What scans read from, and the plans that they make."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ScanSource(Protocol):
 
     @property
     def snapshot_id(self) -> str:
-        """Names what is seen."""
+        """An id of what is read."""
         ...
 
     def partitions(self) -> Iterable[str]:
@@ -64,7 +64,7 @@ class ScanSource(Protocol):
 
 @dataclass(frozen=True)
 class SkipReport:
-    """What a plan leaves out: each slice with the reason."""
+    """The slices that a plan skips, each with the reason."""
 
     partitions: int = 0
     partitions_skipped: int = 0

@@ -1,4 +1,4 @@
-"""From a request to a plan: each push-down takes slices out of it, for a reason that is kept."""
+"""From a request to a plan: each push-down takes slices out of it, and records the reason."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from drawstring.predicates.evaluate import Facts, decider
 
 BY_RUNTIME_FILTER = "runtime filter"
 MAX_FOOTERS_TO_SORT = 4096
-"""How many footers a top-N reads at most; each costs about a millisecond, and a file that is left out far more."""
+"""How many footers a top-N reads at most; each costs about a millisecond, and saves reading a file."""
 MAX_FOOTERS_TO_ANSWER = 16_384
 """How many footers an aggregate reads at most, instead of as many files."""
 
@@ -61,7 +61,7 @@ class ScanPlanner:
     def facts(
         self, tasks: Sequence[ReadTask], columns: Mapping[str, pa.DataType], limit: int
     ) -> Sequence[SliceFacts]:
-        """What is known of some columns in each task; at most `limit` footers are read for it."""
+        """The statistics of some columns in each task; at most `limit` footers are read for it."""
         state = self.source.state
         sources = SliceStatistics(
             state.storage, state.column_stats, self._logs_have_own_files, max_footers=limit
@@ -135,7 +135,7 @@ class ScanPlanner:
 
     @cached_property
     def _keys(self) -> Sequence[str] | None:
-        """The record keys that the condition asks for, where files may be skipped by them."""
+        """The record keys that the condition asks for, if files can be skipped by them."""
         predicate, state = self.request.predicate, self.source.state
         if predicate is None or not state.data_skipping:
             return None
@@ -174,7 +174,7 @@ class ScanPlanner:
     def _by_rows_needed(self, tasks: Sequence[ReadTask], notes: list[str]) -> Sequence[str | None]:
         needed = self.request.rows_needed
         if needed is None or self.request.runtime_filters:
-            # Runtime filters are applied by whoever asked: the rows that are kept here may not be the ones that match.
+            # Spark applies runtime filters to the rows: the rows that are kept here may not be the ones that match.
             return (None,) * len(tasks)
         by_order = bool(self.request.order)
         left_out = self._beyond_top_n(tasks, needed) if by_order else self._beyond_limit(tasks, needed)
@@ -211,7 +211,7 @@ class ScanPlanner:
         return MetadataAggregation(aggregation, types).answer(facts, self._certain(facts))
 
     def _certain(self, facts: Sequence[SliceFacts]) -> list[bool]:
-        """Of which slices every row satisfies the predicates."""
+        """Which slices have only rows that satisfy the predicates."""
         predicate = self.request.predicate
         if predicate is None:
             return [True] * len(facts)
@@ -237,7 +237,7 @@ class ScanPlanner:
 
     @cached_property
     def _partition_facts(self) -> PartitionFacts:
-        """What a partition path tells for certain."""
+        """The values that a partition path tells for certain."""
         return PartitionFacts(self.source.state, self._types)
 
     @cached_property
@@ -265,7 +265,7 @@ def _partition(task: ReadTask) -> str:
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Planning makes many values that live on and no cycles: collecting meanwhile only looks at them again."""
+    """Pause the garbage collector: planning makes many long-lived values and no cycles, so collecting finds nothing."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

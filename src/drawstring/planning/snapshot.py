@@ -66,12 +66,12 @@ class Snapshot:
 
     @property
     def snapshot_id(self) -> str:
-        """Names what is seen: equal ids see equal rows."""
+        """An id of what is read: equal ids mean equal rows."""
         return f"{self.state.fingerprint}:{self.max_instant or ''}:{self.query_type}"
 
     @property
     def latest_instant(self) -> Instant | None:
-        """The newest write that is seen."""
+        """The newest write that the snapshot includes."""
         writes = self.state.timeline.writes_until(self.max_instant)
         return writes[-1] if writes else None
 
@@ -88,12 +88,12 @@ class Snapshot:
         return base_files_only(found) if self.query_type == READ_OPTIMIZED else found
 
     def all_slices(self) -> Iterator[FileSlice]:
-        """The slices of all partitions as storage shows them, whether or not all is there that should be."""
+        """The slices of all partitions as listed, without checking that no file is missing."""
         for partition in self.state.view(self.max_instant).partitions():
             yield from self.slices(partition)
 
     def older_slices(self) -> Iterator[FileSlice]:
-        """Slices before those that are seen, which no cleaner took yet."""
+        """Older slices that have not been cleaned yet."""
         view = self.state.view(self.max_instant)
         for partition in view.partitions():
             yield from view.older_slices(partition)
@@ -114,7 +114,7 @@ class Snapshot:
 
 
 def base_files_only(slices: Iterable[FileSlice]) -> Iterator[FileSlice]:
-    """The slices without their logs; those without a base file vanish."""
+    """The slices without their logs; slices without a base file are left out."""
     return (
         FileSlice(found.group, found.base_instant, found.base_file)
         for found in slices
@@ -124,7 +124,7 @@ def base_files_only(slices: Iterable[FileSlice]) -> Iterator[FileSlice]:
 
 @dataclass(frozen=True)
 class TaskFacts:
-    """What read tasks of one read have in common, and how each slice adds to it."""
+    """What the tasks of one read have in common, and how a slice becomes a task."""
 
     state: TableState
     schemas: TableSchemas
@@ -221,7 +221,7 @@ class TaskFacts:
 
 
 def _refuse_other_formats(found: FileSlice) -> None:
-    """A table may mix formats of base files; its properties then name only one of them."""
+    """Refuse base files of other formats: a table may mix them, and its properties name only one."""
     base = found.base_file
     if base is not None and base.extension != "parquet":
         raise found_in_files(
@@ -244,7 +244,7 @@ def _nothing(*_: Any, **__: Any) -> Iterator[pa.RecordBatch]:
 
 
 def refuse_skeleton(found: FileSlice) -> None:
-    """A metadata-only bootstrap leaves base files of meta columns alone; the rows lie outside the table."""
+    """Refuse files of a metadata-only bootstrap: they hold only meta columns, and the rows are outside the table."""
     base = found.base_file
     if base is not None and base.instant == METADATA_BOOTSTRAP:
         raise found_in_files(

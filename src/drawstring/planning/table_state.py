@@ -1,4 +1,4 @@
-"""A table as one read finds it: settings, timeline, and what both say about files."""
+"""The state of a table for one read: settings, timeline, and what both say about files."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _lock = threading.Lock()
 def pin(
     storage: Storage, config: TableConfig, options: ReadOptions, *, timeline: Timeline | None = None
 ) -> TableState:
-    """Look at the timeline, unless one is given that was seen before, and return the table's state.
+    """Load the timeline, unless an earlier one is given, and return the table's state.
 
-    Files become visible or vanish only by instants, so a state whose timeline has not changed is used again:
-    what was listed for it is still true.
+    Files become visible or disappear only with instants, so a state whose timeline has not changed is used again: its
+    listings are still valid.
     """
     timeline = TimelineReader(storage, config).load() if timeline is None else timeline
     settings = tuple(sorted(config.properties.items()))
@@ -90,7 +90,7 @@ class TableState:
 
     @cached_property
     def metadata_table(self) -> MetadataTable | None:
-        """The metadata table, when reads may use it and it proves to be in step with the timeline."""
+        """The metadata table, if reads may use it and it is in step with the timeline."""
         if not self.use_metadata_table:
             return None
         return open_metadata_table(self.storage, self.config, self.timeline)
@@ -102,7 +102,7 @@ class TableState:
 
     @property
     def has_lost_statistics(self) -> bool:
-        """Whether statistics were read and found to be gone: a metadata table that is made anew changes no instant."""
+        """Whether statistics turned out to be gone: rebuilding the metadata table changes no instant of the table."""
         known: ColumnStats | None = self.__dict__.get("column_stats")
         return known is not None and known.is_gone
 

@@ -1,4 +1,4 @@
-"""The object that the bridge calls: each kind of request goes to the handler that knows the answer."""
+"""The object that the bridge calls: it passes each kind of request to its handler."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class SnapshotReference:
 
 @dataclass(frozen=True)
 class PushFilters:
-    """Which of `filters` can the planner take over?"""
+    """Asks which of `filters` the planner can apply."""
 
     table: SnapshotReference
     filters: list[Any]
@@ -137,8 +137,8 @@ class ScanRequest:
 
 @dataclass(frozen=True)
 class PlanScan:
-    """Select the file slices that may hold rows that the request asks for; sent as well to have the request's
-    aggregation answered, or its columns summarised.
+    """Select the file slices that may hold rows that the request asks for; also sent to answer the request's
+    aggregation, or to summarise its columns.
     """
 
     table: SnapshotReference

@@ -1,6 +1,6 @@
 """Column statistics kept in the metadata table, for base files and log files.
 
-Writers are known to have stored wrong records, so a record counts only where it cannot be one of those:
+Some writers stored wrong records, so a record is used only if it cannot be one of those:
 bounds of floats are wrong when a value was NaN, missing bounds with as many nulls as values may stand for
 statistics that Parquet left out (it does for long texts), and such gaps may hide behind the bounds of other
 row groups.
@@ -85,7 +85,7 @@ class ColumnStats:
         return self._told(lambda: self._kept_statistics(columns, partitions, find_empty), {})
 
     def _told(self, read: Callable[[], Told], nothing: Told) -> Told:
-        """What the index tells, or nothing where files of it are gone."""
+        """The records of the index, or nothing if files of it are gone."""
         if self.is_gone:
             return nothing
         try:

@@ -15,11 +15,11 @@ from drawstring.view.listing import FileListing
 
 @dataclass(frozen=True)
 class Visibility:
-    """What decides which files are seen; everything here comes from the timeline.
+    """What decides which files a reader sees; all of it comes from the timeline.
 
     - `by_completion`: logs carry their own instant and belong to slices by completion time (versions 8, 9);
       otherwise logs carry the base instant of their slice (version 6).
-    - `has_base_named_logs`: a table upgraded from version 6, whose old logs carry a base instant still.
+    - `has_base_named_logs`: a table upgraded from version 6, whose old logs still carry a base instant.
     - `compactions`: the pending compaction, by file group; `replaced`: the instant that took a group out.
     - `max_instant`: None, or the newest requested time that is seen (time travel).
     - `archived_completion`: completion time of an instant that has left the active timeline.
@@ -41,7 +41,7 @@ class Visibility:
 
 
 class FileSystemView:
-    """The visible slices of a table, partition by partition; what was computed is kept."""
+    """The visible slices of a table, computed and cached partition by partition."""
 
     def __init__(self, listing: FileListing, visibility: Visibility) -> None:
         self._listing = listing

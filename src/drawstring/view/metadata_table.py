@@ -1,7 +1,7 @@
 """The metadata table: a listing of the table's files, and statistics of them, kept by writers.
 
 It is a merge-on-read table of its own below `.hoodie/metadata`, whose records are HFile entries. It is only
-trusted where it proves to be in step with the data table's timeline; otherwise storage is listed.
+used if it is proved to be in step with the data table's timeline; otherwise storage is listed.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class MetadataTable:
                 yield list(read(file)), schema
 
     def lag(self) -> str | None:
-        """Why the metadata table must not be trusted; None when it is in step with the data table.
+        """Why the metadata table must not be used; None if it is in step with the data table.
 
         Each write of the data table has an instant of the same time here, from the first one on that was
         written here; before that, the metadata table was filled from what storage listed.
@@ -106,7 +106,7 @@ class MetadataTable:
 
     @cached_property
     def is_ahead(self) -> bool:
-        """Whether it tells of writes that came after the data timeline was pinned."""
+        """Whether it includes writes that came after the data timeline was pinned."""
         newest = max((i.requested_time for i in self._data_timeline.ascending_instants), default="")
         synchronised = (i for i in self.timeline.completed_writes if i.action is Action.DELTACOMMIT)
         return any(instant.requested_time > newest for instant in synchronised)
@@ -262,7 +262,7 @@ def open_metadata_table(storage: Storage, config: TableConfig, timeline: Timelin
 
 
 def merge_files(known: FileSizes, newer: FileSizes) -> None:
-    """Let newer records of a partition's files change what is known of them."""
+    """Apply a newer record of a partition's files to the files known so far."""
     if not known and None not in newer.values():
         known.update(newer)
         return

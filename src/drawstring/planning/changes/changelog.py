@@ -1,4 +1,4 @@
-"""The changelog of a range of commits: each row that came, went or was replaced, with its kind."""
+"""The changelog of a range of commits: each row that was inserted, deleted or updated, with its kind."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Changelog:
                     yield task
 
     def or_skipped(self, made: Callable[[], ReadTask | None]) -> ReadTask | None:
-        """A task, or nothing, and counted, where its files were cleaned and that may be."""
+        """Make a task; None if its files were cleaned and the read allows that, which is counted."""
         try:
             return made()
         except InvalidInput as error:
@@ -197,7 +197,7 @@ class Changelog:
     def group_changes(
         self, group: FileGroupId, instant: Instant, columns: Sequence[str]
     ) -> tuple[pa.Table, pa.Table]:
-        """What a commit took back of one group, and what it put there; the kind is among the columns."""
+        """The rows that a commit removed from one group and those that it added; the kind is among the columns."""
         rows = self._rows(self.comparison(group, instant), columns)
         taken = is_taken_back(rows, commits=self.commits)
         return rows.filter(taken), rows.filter(pc.invert(taken))

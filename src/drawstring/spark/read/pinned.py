@@ -71,7 +71,7 @@ class PinnedTable:
 
     @classmethod
     def reopen(cls, reference: wire.SnapshotReference) -> PinnedTable:
-        """Open a snapshot again that was forgotten; what has been committed since is not seen."""
+        """Open a snapshot again that was evicted; later commits are not included."""
         timeline = Timeline.from_text(reference.timeline)
         found = cls.open(reference.path, reference.options, session=reference.session, timeline=timeline)
         if found.snapshot_name != reference.snapshot:
@@ -86,14 +86,14 @@ class PinnedTable:
 
     @cached_property
     def snapshot_name(self) -> str:
-        """Names what is seen: equal names see equal rows by equal plans, for every setting of the read is in it."""
+        """The name of what is read, by table state and every setting: equal names mean equal rows and plans."""
         settings = sorted((name, repr(value)) for name, value in self._row_options.items())
         digest = hashlib.sha256(repr((settings, sorted(self.store.items()))).encode()).hexdigest()[:16]
         return f"{self.table.path}@{self.source.snapshot_id}:{digest}"
 
     @property
     def _row_options(self) -> dict[str, Any]:
-        """The options of the read, in a fixed order, but the one that only chooses the road to the same rows."""
+        """The options of the read in a fixed order, without the one that only chooses between V2 and V1."""
         options = self.table.options
         return {**vars(options), "use_dsv2": None, "pushdowns": sorted(options.pushdowns)}
 
@@ -168,11 +168,11 @@ class PinnedTable:
 
     @cached_property
     def grouping(self) -> Grouping | None:
-        """By what file groups keep rows together."""
+        """What the rows of a file group have in common."""
         return grouping_of(self.table.config, self.table.options, self.source.schema)
 
     def keys(self, plan: ScanPlan) -> list[tuple[Any, ...]] | None:
-        """By what each task keeps its rows together; None where it is not certain."""
+        """What the rows of each task have in common; None if that is not certain."""
         return list(map(self.grouping.key, plan.tasks)) if self.grouping and self._keeps_groups else None
 
     @cached_property

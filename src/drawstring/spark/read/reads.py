@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class Snapshots:
-    """Pinned tables by the name of their snapshot; the least used are forgotten, and opened again when asked."""
+    """Pinned tables by the name of their snapshot; the least recently used are evicted, and opened again on demand."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, PinnedTable] = OrderedDict()
