@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from drawstring.config.arguments import check_delete_marker, check_mapping, check_merge_type, path_text
+from drawstring.config.misspelt import warn_of_misspelt_options
 from drawstring.config.read_options import (
     AS_OF,
     BEGIN,
@@ -85,6 +86,7 @@ def open_table(
     """
     check_mapping("options", options)
     check_mapping("session", session)
+    warn_of_misspelt_options(options or ())
     given = {**(session or {}), **(options or {})}
     storage = open_storage(path_text(uri), {key: str(value) for key, value in given.items()})
     config = read_table_config(storage)
@@ -315,6 +317,7 @@ class Table:
             )
         if self.options.is_change_data:
             self._check_captures_changes()
+        warn_of_misspelt_options(options or ())
         chosen = StreamOptions.of(options, session)
         now = self._pin_until(None) if state is None else state
         return TableStream.begin(self._pin_until, read_task, chosen, self.options, now)

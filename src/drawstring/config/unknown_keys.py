@@ -55,7 +55,7 @@ _LIKENESS = 0.75
 
 def warn_of_unknown(names: Iterable[str], known: Iterable[str]) -> None:
     """Log each unknown name, once per process, with the known one that is most like it."""
-    fresh = [name for name in names if name not in _warned and not _is_of_others(name)]
+    fresh = [name for name in names if name not in _warned and not is_of_others(name)]
     known = tuple(known) if fresh else ()
     for name in fresh:
         _warned.add(name)
@@ -68,7 +68,7 @@ def warn_of_misspelt(properties: Iterable[str], known: Iterable[str]) -> None:
     """Log each table property that is nearly a known one: any other may be meant for another reader."""
     spellings = {name.lower(): name for name in known}
     for name in properties:
-        if name.lower() in spellings or _is_of_others(name.lower()):
+        if name.lower() in spellings or is_of_others(name.lower()):
             continue
         nearest = most_like(name.lower(), spellings)
         if nearest is not None:
@@ -80,13 +80,18 @@ def most_like(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most like the given one: it ends in it, or differs by a few letters."""
     known = tuple(known)
     whole = [key for key in known if key.endswith("." + name)]
-    near = difflib.get_close_matches(name, known, n=1, cutoff=_LIKENESS)
     return (
         min(whole, key=lambda key: (not key.startswith(_WRITES), len(key)))
         if whole
-        else next(iter(near), None)
+        else most_alike(name, known)
     )
 
 
-def _is_of_others(name: str) -> bool:
+def most_alike(name: str, known: Iterable[str]) -> str | None:
+    """The known name that differs from the given one by a few letters only."""
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=_LIKENESS)), None)
+
+
+def is_of_others(name: str) -> bool:
+    """Whether an option, in lower case, is meant for Spark or a file system."""
     return name in _OF_SPARK or name.startswith(_OF_OTHERS)
