@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from drawstring.errors import InvalidInput
-from drawstring.planning.snapshot import Snapshot
-from drawstring.planning.streams.batch import Part, SnapshotRead, StreamBatch
+from drawstring.model.file_group import FileSlice
+from drawstring.model.read_task import ReadTask
+from drawstring.planning.snapshot import Snapshot, TaskFacts
+from drawstring.planning.streams.batch import Part, StreamBatch
 from drawstring.planning.table_schemas import TableSchemas
 from drawstring.reading import read_task
 from drawstring.table import Table, open_table
@@ -31,11 +35,35 @@ def texts(rows: list[dict[str, Any]], hidden: tuple[str, ...] = ()) -> list[str]
     return [json.dumps({k: v for k, v in row.items() if k not in left_out}, sort_keys=True) for row in rows]
 
 
+@dataclass(frozen=True)
+class Then:
+    """A snapshot of a timeline that ends earlier, in another schema."""
+
+    snapshot: Snapshot
+    schemas: TableSchemas
+    cleaned: tuple[str, ...] = ()
+
+    @property
+    def snapshot_id(self) -> str:
+        return self.snapshot.snapshot_id
+
+    def partitions(self) -> Iterable[str]:
+        return self.snapshot.partitions()
+
+    def slices(self, partition: str) -> Iterable[FileSlice]:
+        return self.snapshot.slices(partition)
+
+    def tasks(self, partition: str) -> list[ReadTask]:
+        facts = TaskFacts(self.snapshot.state, self.schemas)
+        return [facts.task(found) for found in self.slices(partition)]
+
+
 def snapshot_until(table: Table, time: str) -> Counter[str]:
     """The rows when nothing later had completed, in the newest schema."""
     now, then = table.state(), Snapshot(table._pin_until(time), read_task)
     schemas = TableSchemas(now, None)
-    batch = StreamBatch(now, read_task, (Part(SnapshotRead(then, schemas)),), schemas.table_schema)
+    part = Part(Then(then, schemas))  # type: ignore[arg-type]
+    batch = StreamBatch(now, read_task, (part,), schemas.table_schema)
     return Counter(texts(arrow_rows(batch.scan().to_arrow()), hidden(table)))
 
 

@@ -13,6 +13,7 @@ from drawstring.model.file_group import FileGroupId, FileSlice
 from drawstring.model.file_names import parse_base_file, parse_log_file
 from drawstring.model.instant import Instant
 from drawstring.model.read_task import ReadTask
+from drawstring.planning.changes.groups import touched_groups
 from drawstring.planning.incremental import writes_in_range
 from drawstring.planning.snapshot import TaskFacts
 from drawstring.planning.table_schemas import TableSchemas
@@ -21,6 +22,8 @@ from drawstring.timeline.timeline import Timeline
 from drawstring.view.file_system_view import visible_slices
 
 BEFORE_ALL = "0"
+NOW = "9"
+"""Stands after every instant."""
 
 
 @dataclass(frozen=True)
@@ -68,20 +71,46 @@ class PastSlices:
     schemas: TableSchemas
     with_archive: bool = False
 
+    @classmethod
+    def at(cls, state: TableState, schemas: TableSchemas, time: str) -> PastSlices:
+        """For a sight of the past at one time; what completed since may have been archived."""
+        instants = tuple(state.reader.instants())
+        return cls(state, instants, schemas, with_archive=state.reaches_archive(time))
+
     def task(self, group: FileGroupId, *, until: str, inclusive: bool) -> ReadTask | None:
         """Reads a group as it was after everything had completed up to `until`, or before it; None for no rows.
 
         Raises `InvalidInput` when files are gone that the slice was made of.
         """
+        then, found = self._sight(group, until, inclusive)
+        if found is None:
+            return None
+        self._check(group, found, until)
+        return TaskFacts(then, self.schemas).task(found)
+
+    def slices(self, *, until: str) -> list[FileSlice]:
+        """All slices as of `until`, by partition and file id, whether or not their files are there.
+
+        The answer stays the same whatever is cleaned and archived later.
+        """
+        found = (self._sight(group, until, True)[1] for group in self._groups())
+        return [each for each in found if each is not None]
+
+    def _groups(self) -> list[FileGroupId]:
+        """Every file group that is known by its files, or by commits that wrote to it or replaced it."""
+        named = {group for _, metadata in self._known_writes for group in touched_groups(metadata)}
+        for partition in self.state.listing.partitions():
+            named.update(FileGroupId(partition, file_id) for file_id in self._files_by_id(partition))
+        return sorted(named, key=lambda group: (group.partition_path, group.file_id))
+
+    def _sight(self, group: FileGroupId, until: str, inclusive: bool) -> tuple[TableState, FileSlice | None]:
+        """The table as it was, and the slice of a group then."""
         then = self._then(until, inclusive)
         files = {**self._named.get(group, {}), **self._present(group)}.items()
         found = visible_slices(group.partition_path, files, then.visibility(None))
         if self._may_be_of_archived(group, found, then):
-            return self._reaching_back.task(group, until=until, inclusive=inclusive)
-        if not found:
-            return None
-        self._check(group, found[0], until)
-        return TaskFacts(then, self.schemas).task(found[0])
+            return self._reaching_back._sight(group, until, inclusive)
+        return then, next(iter(found), None)
 
     def _may_be_of_archived(self, group: FileGroupId, found: tuple[FileSlice, ...], then: TableState) -> bool:
         """Whether archived commits may name files of then that are gone, so that the group only seems to be empty."""
@@ -143,7 +172,9 @@ class PastSlices:
         return named
 
     def _present(self, group: FileGroupId) -> dict[str, int]:
-        partition = group.partition_path
+        return self._files_by_id(group.partition_path).get(group.file_id, {})
+
+    def _files_by_id(self, partition: str) -> dict[str, dict[str, int]]:
         if partition not in self._listed:
             by_id: dict[str, dict[str, int]] = defaultdict(dict)
             for name, size in self.state.listing.files(partition):
@@ -152,7 +183,7 @@ class PastSlices:
                 if parsed is not None:
                     by_id[parsed.file_id][name] = size
             self._listed[partition] = by_id
-        return self._listed[partition].get(group.file_id, {})
+        return self._listed[partition]
 
     @cached_property
     def _listed(self) -> dict[str, dict[str, dict[str, int]]]:

@@ -2,51 +2,78 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 
+from drawstring.errors import InvalidInput
 from drawstring.model.file_group import FileGroupId, FileSlice
 from drawstring.model.read_task import ReadTask
 from drawstring.planning.changes.change_data import ChangeData
 from drawstring.planning.changes.changelog import Changelog
+from drawstring.planning.changes.past import NOW, PastSlices
 from drawstring.planning.incremental import IncrementalRead
 from drawstring.planning.scan import Scan
-from drawstring.planning.snapshot import ReadFunction, Snapshot, TaskFacts
-from drawstring.planning.table_schemas import TableSchemas
+from drawstring.planning.snapshot import ReadFunction
 from drawstring.planning.table_state import TableState
 
 
 @dataclass(frozen=True)
 class SnapshotRead:
-    """A snapshot of the past whose rows get the schema of the stream; `shown` makes its tasks what the stream is of."""
+    """Some file groups as they were at a time, in the schema of the stream; `shown` makes tasks what the stream is of.
 
-    snapshot: Snapshot
-    schemas: TableSchemas
+    With `skips_lost` a group whose files are gone is read as it is now, and counted.
+    """
+
+    past: PastSlices
+    time: str
+    groups: tuple[FileGroupId, ...]
     shown: Callable[[ReadTask], ReadTask] = lambda task: task
+    skips_lost: bool = False
 
     @property
     def snapshot_id(self) -> str:
         """Names what is seen."""
-        return self.snapshot.snapshot_id
+        groups = ",".join(f"{group.partition_path}/{group.file_id}" for group in self.groups)
+        return f"{self.past.state.timeline.fingerprint}:then:{self.time}:{groups}"
 
     def partitions(self) -> Iterable[str]:
-        """All partitions."""
-        return self.snapshot.partitions()
+        """Partitions that hold rows."""
+        return sorted(self._tasks)
 
     def slices(self, partition: str) -> Iterable[FileSlice]:
         """The slices of one partition."""
-        return self.snapshot.slices(partition)
+        return [task.slice for task in self.tasks(partition)]
 
     def tasks(self, partition: str) -> Sequence[ReadTask]:
         """The tasks that read them."""
-        return [self.shown(self._facts.task(found)) for found in self.slices(partition)]
+        return self._tasks.get(partition, [])
 
     @cached_property
-    def _facts(self) -> TaskFacts:
-        return TaskFacts(self.snapshot.state, self.schemas)
+    def cleaned(self) -> list[str]:
+        """Files that were gone when tasks were made."""
+        return []
+
+    @cached_property
+    def _tasks(self) -> dict[str, list[ReadTask]]:
+        found: dict[str, list[ReadTask]] = defaultdict(list)
+        for group in self.groups:
+            task = self._task(group)
+            if task is not None:
+                found[group.partition_path].append(self.shown(task))
+        return dict(found)
+
+    def _task(self, group: FileGroupId) -> ReadTask | None:
+        try:
+            return self.past.task(group, until=self.time, inclusive=True)
+        except InvalidInput as error:
+            if not self.skips_lost or error.condition != "CHANGES_WERE_CLEANED":
+                raise
+            self.cleaned.append(error.fields["path"])
+            return self.past.task(group, until=NOW, inclusive=True)
 
 
 @dataclass(frozen=True)
@@ -125,8 +152,6 @@ class StreamBatch:
 def _lost(part: Part) -> int:
     if isinstance(part.source, IncrementalRead):
         return len(part.source.gone_files)
-    if isinstance(part.source, SnapshotRead):
-        return 0
     for partition in part.source.partitions():
         part.source.tasks(partition)
     return len(part.source.cleaned)

@@ -23,10 +23,11 @@ from drawstring.config.stream_options import (
 )
 from drawstring.errors import IncompatibleSchema, InvalidInput
 from drawstring.model.commit_metadata import SERVICE_OPERATIONS, CommitMetadata, WriteStat
-from drawstring.model.file_group import FileGroupId, FileSlice
+from drawstring.model.file_group import FileGroupId
 from drawstring.model.instant import WRITE_ACTIONS, Action, Instant
+from drawstring.planning.changes.past import PastSlices
 from drawstring.planning.incremental import writes_in_range
-from drawstring.planning.snapshot import ReadFunction, Snapshot
+from drawstring.planning.snapshot import ReadFunction
 from drawstring.planning.streams.admission import (
     Amount,
     StreamCommit,
@@ -78,6 +79,9 @@ class TableStream:
     schema_at: str | None = None
     _seen: list[TableState] = field(default_factory=list, repr=False, compare=False)
     """What the table was when it was last looked at: one look is enough for a batch and its figures."""
+    _snapshots: dict[str, list[tuple[FileGroupId, Amount]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @classmethod
     def begin(
@@ -130,9 +134,10 @@ class TableStream:
             until: the offset beyond which nothing is taken.
         """
         limits = self.options.limits if limited else self.options.limits.unlimited
+        state = self._look()
         if start.snapshot is not None:
             return self._next_of_snapshot(start, limits)
-        commits = self._commits(self._look(), start)
+        commits = self._commits(state, start)
         if until is not None:
             commits = [commit for commit in commits if commit.time <= until.time]
         available = total(commit.amount for commit in remaining(commits, start))
@@ -243,25 +248,35 @@ class TableStream:
             return replace(start, done=start.done + count)
         return StreamOffset(start.snapshot or BEFORE_ALL)
 
-    def _slices_of_snapshot(self, offset: StreamOffset) -> list[FileSlice]:
-        snapshot = Snapshot(self.pin(offset.snapshot), self.read)
-        return [found for partition in sorted(snapshot.partitions()) for found in snapshot.slices(partition)]
-
     def _amounts_of_snapshot(self, offset: StreamOffset) -> list[Amount]:
-        rows = _rows_by_path(self.pin(offset.snapshot))
-        slices = self._slices_of_snapshot(offset)
-        return [Amount(len(s.files), s.size, sum(rows[file.path] for file in s.files)) for s in slices]
+        return [amount for _, amount in self._pieces_of_snapshot(offset.snapshot or BEFORE_ALL)]
+
+    def _pieces_of_snapshot(self, time: str) -> list[tuple[FileGroupId, Amount]]:
+        """The file groups of a snapshot, always in the same order: offsets count them."""
+        if time not in self._snapshots:
+            state = self._seen[0] if self._seen else self._look()
+            rows = _rows_by_path(state)
+            found = PastSlices.at(state, TableSchemas(state, self.schema_at), time).slices(until=time)
+            self._snapshots[time] = [
+                (each.group, Amount(len(each.files), each.size, sum(rows[file.path] for file in each.files)))
+                for each in found
+            ]
+        return self._snapshots[time]
 
     def _batch_of_snapshot(self, state: TableState, start: StreamOffset, end: StreamOffset) -> StreamBatch:
+        time = start.snapshot or BEFORE_ALL
         last = end.done if end.snapshot is not None else None
-        groups = frozenset(found.group for found in self._slices_of_snapshot(start)[start.done : last])
-        schemas = TableSchemas(state, self.schema_at)
-        shown = partial(self.content.of_snapshot, state=state, instant=start.snapshot or BEFORE_ALL)
-        parts = [Part(SnapshotRead(Snapshot(self.pin(start.snapshot), self.read), schemas, shown), groups)]
+        groups = tuple(group for group, _ in self._pieces_of_snapshot(time)[start.done : last])
+        past = PastSlices.at(state, TableSchemas(state, self.schema_at), time)
+        shown = partial(self.content.of_snapshot, state=state, instant=time)
+        lenient = not self.options.fail_on_data_loss
+        commits = self._commits(state, StreamOffset(time))
+        parts = [Part(SnapshotRead(past, time, groups, shown, skips_lost=lenient))]
         if end.snapshot is None:
-            after = StreamOffset(start.snapshot or BEFORE_ALL)
-            parts += self._parts(state, self._commits(state, after), after, end)
-        return StreamBatch(state, self.read, tuple(parts), self.content.schema)
+            parts += self._parts(state, commits, StreamOffset(time), end)
+        batch = StreamBatch(state, self.read, tuple(parts), self.content.schema)
+        self._check_present(batch, commits, start)
+        return batch
 
     def _check_schema(self, state: TableState) -> None:
         if self.options.keep_schema:
@@ -323,6 +338,8 @@ class TableStream:
 
 def _behind(commits: Sequence[StreamCommit]) -> str:
     count = sum(bool(commit.groups) for commit in commits)
+    if not commits:
+        return "No commit has come since."
     return f"The query is {count} commits behind, the oldest of them of {commits[0].time}."
 
 
