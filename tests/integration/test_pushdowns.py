@@ -245,6 +245,18 @@ def test_statistics_of_the_selected_slices_reach_the_optimiser(spark, view, sett
     assert (_number(found["n"].nullCount()), _number(found["id"].distinctCount())) == (8, 50)
 
 
+def test_columns_that_spark_does_not_estimate_have_no_statistics(spark, tmp_path, settings):
+    """With some, Spark fails over a filter on a local time."""
+    settings("spark.sql.cbo.enabled", "true")
+    moments = [dt.datetime(2024, 1, 1) + dt.timedelta(hours=n) for n in range(4)]
+    values = {"tn": pa.array(moments), "raw": pa.array([b"a", b"b", b"c", None])}
+    own = {"id": pa.array(range(4), pa.int64()), "ts": pa.array([1] * 4, pa.int64()), "p": ["a"] * 4}
+    path = small_tables.make(tmp_path / "t", [small_tables.Group("a", pa.table(own | values))])
+    frame = spark.read.format("hudi").option(USE_V2, "true").load(path)
+    for condition, kept in (("tn < TIMESTAMP_NTZ '2024-01-01 02:00:00'", 2), ("raw > X'61'", 2)):
+        assert frame.where(condition).join(frame.select("id"), "id").count() == kept, condition
+
+
 def test_answered_aggregates_are_not_taken_for_large(spark, view, settings):
     settings("spark.sql.adaptive.enabled", "false")
     for kind, most in (("cow", 2), ("some", 100)):

@@ -10,7 +10,7 @@ import org.apache.spark.sql.connector.expressions.{Expressions, NamedReference}
 import org.apache.spark.sql.connector.read.Statistics
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{DataType, StructType}
+import org.apache.spark.sql.types._
 
 /** What is known of the rows that a scan selects and of the columns that it reads. */
 class ScanStatistics(scan: HoodieScan) extends Statistics {
@@ -47,13 +47,20 @@ object ScanStatistics {
   private def wanted: Boolean = SQLConf.get.cboEnabled || SQLConf.get.planStatsEnabled
 
   private def of(scan: HoodieScan): util.Map[NamedReference, ColumnStatistics] = {
-    val names = scan.readSchema().fieldNames.filter(scan.table.schema.fieldNames.contains)
+    val own = scan.table.schema.fieldNames.toSet
+    val names = scan.readSchema().fields.filter(field => own(field.name) && isEstimated(field.dataType)).map(_.name)
     val found = scan.table.summariseColumns(scan.request.copy(columns = Some(names.toSeq)))
     found.elements().asScala.map { node =>
       val name = node.get("column").asText
       val reference: NamedReference = Expressions.column(s"`${name.replace("`", "``")}`")
       reference -> (new WireColumnStatistics(node, scan.readSchema()(name).dataType): ColumnStatistics)
     }.toMap.asJava
+  }
+
+  /** Spark's estimation knows these types alone: it fails over a filter on a column of another that has statistics. */
+  private def isEstimated(dataType: DataType): Boolean = dataType match {
+    case _: NumericType | BooleanType | DateType | TimestampType | StringType | BinaryType => true
+    case _ => false
   }
 }
 
@@ -80,7 +87,7 @@ class WireColumnStatistics(node: JsonNode, dataType: DataType) extends ColumnSta
 
   private def value(name: String): Optional[Object] = dataType match {
     // Spark keeps no bounds of texts.
-    case _: org.apache.spark.sql.types.StringType => Optional.empty()
+    case StringType => Optional.empty()
     case _ => Optional.ofNullable(Values.fromWire(node.get(name), dataType).asInstanceOf[Object])
   }
 
