@@ -9,6 +9,7 @@ import pytest
 
 import drawstring
 from drawstring.errors import IncompatibleSchema, InvalidInput, InvalidOption
+from drawstring.planning.streams import source
 from drawstring.planning.streams.offsets import BEFORE_ALL, StreamOffset
 from drawstring.planning.streams.source import TableStream
 from drawstring.storage import MemoryStorage
@@ -252,3 +253,14 @@ def test_planning_lists_the_timeline_only(builder, monkeypatch):
     assert listed == [".hoodie"] * 2
     assert found.backlog(StreamOffset(T2), look=False).commits == 0
     assert len(listed) == 2
+
+
+def test_what_commits_say_is_worked_out_once_however_many_batches_they_wait_for(builder, monkeypatch):
+    for time, name in ((T1, "a"), (T2, "b"), (T3, "c")):
+        builder.commit(time, {name: [1]})
+    worked_out = []
+    plain = source._commit_of
+    monkeypatch.setattr(source, "_commit_of", lambda at, *more: worked_out.append(at) or plain(at, *more))
+    found = stream(builder, maxFilesPerTrigger=1)
+    assert len(drained(found)) == 3
+    assert [instant.requested_time for instant in worked_out] == [T1, T2, T3]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from drawstring.config.stream_options import StreamLimits
 from drawstring.model.file_group import FileGroupId
@@ -39,7 +40,7 @@ class StreamCommit:
     time: str
     groups: tuple[tuple[FileGroupId, Amount], ...] = ()
 
-    @property
+    @cached_property
     def amount(self) -> Amount:
         """What the whole commit wrote."""
         return total(amount for _, amount in self.groups)

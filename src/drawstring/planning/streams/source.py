@@ -79,6 +79,8 @@ class TableStream:
     schema_at: str | None = None
     _seen: list[TableState] = field(default_factory=list, repr=False, compare=False)
     """What the table was when it was last looked at: one look is enough for a batch and its figures."""
+    _told: dict[Instant, StreamCommit] = field(default_factory=dict, repr=False, compare=False)
+    """What the commits say that were not delivered when the table was last looked at: completed ones do not change."""
     _snapshots: dict[str, list[tuple[FileGroupId, Amount]]] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -202,12 +204,14 @@ class TableStream:
     def _commits(self, state: TableState, start: StreamOffset) -> list[StreamCommit]:
         """The commits after an offset, from the timeline alone."""
         held_back_from = _first_pending_write(state)
-        found = [
-            _commit_of(instant, metadata, self.content)
+        found = {
+            instant: self._told.get(instant) or _commit_of(instant, metadata, self.content)
             for instant, metadata in writes_in_range(state, start.time)
             if held_back_from is None or instant.requested_time < held_back_from
-        ]
-        return sorted(found, key=lambda commit: commit.time)
+        }
+        self._told.clear()
+        self._told.update(found)
+        return sorted(found.values(), key=lambda commit: commit.time)
 
     def _parts(
         self, state: TableState, commits: Sequence[StreamCommit], start: StreamOffset, end: StreamOffset
