@@ -1,11 +1,11 @@
 """What drawstring does not read, as data: refused when a table is opened, or where a file shows it.
 
-What it does not write stands in `write.support`; which options it does not honour in `hudi_key_rules`.
+What it does not write is in `write.support`, which options it does not honour in `hudi_key_rules`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ _LAYOUTS = {8: (2,), 9: (2,)}
 
 @dataclass(frozen=True)
 class Refusal:
-    """One feature that is refused: `finds` returns what it found in the table, or None."""
+    """One feature that is refused: `finds` returns what it found in the table's settings, or None."""
 
     condition: str
     finds: Callable[[TableConfig], str | None]
@@ -103,15 +103,21 @@ REFUSALS = (
 
 def check_readable(config: TableConfig, *, path: str, merges: bool = True) -> None:
     """Refuse, by name, a table that cannot be read exactly; without `merges` only its base files are to be read."""
-    for refusal in REFUSALS:
-        if refusal.finds is _merger and not merges:
-            continue
+    asked = [refusal for refusal in REFUSALS if merges or refusal.finds is not _merger]
+    refuse_first(asked, config, operation="read", path=path)
+
+
+def refuse_first(
+    refusals: Iterable[Refusal], config: TableConfig, *, operation: str, path: str, verb: str = ""
+) -> None:
+    """Raise `UnsupportedTable` for the first feature that the table has; `verb` names the operation in the message."""
+    for refusal in refusals:
         found = refusal.finds(config)
         if found is not None:
             raise UnsupportedTable(
-                f"Cannot read {path}: {refusal.message.format(found=found)}.",
+                f"Cannot {verb or operation} {path}: {refusal.message.format(found=found)}.",
                 condition=refusal.condition,
-                operation="read",
+                operation=operation,
                 path=path,
                 found=found,
             )

@@ -1,12 +1,12 @@
-"""Which tables drawstring writes, as data: what it would spoil is refused by name before anything is touched."""
+"""What drawstring does not write, as data: refused by name before anything is changed."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from drawstring.config.table_config import SLASH_DATES
+from drawstring.config.support import Refusal, refuse_first
+from drawstring.config.table_config import SLASH_DATES, TableConfig
 from drawstring.config.table_options import KEY_GENERATORS
 from drawstring.errors import UnsupportedTable
 from drawstring.model.file_group import FileSlice
@@ -19,104 +19,87 @@ _BUCKET_FILE_ID = re.compile(r"^0{2}\d{6}-")
 """File groups of a bucket index begin with the number of their bucket."""
 
 
-@dataclass(frozen=True)
-class WriteRefusal:
-    """One feature that is refused: `finds` returns what it found in the table, or None."""
-
-    condition: str
-    finds: Callable[[TableState], str | None]
-    message: str
+def version_not_written(config: TableConfig) -> str | None:
+    """The version of a table that is not one of those that are written."""
+    return None if config.version in (8, 9) else str(config.version)
 
 
-def _version(state: TableState) -> str | None:
-    return None if state.config.version in (8, 9) else str(state.config.version)
+def _no_meta_fields(config: TableConfig) -> str | None:
+    return None if config.populate_meta_fields else "hoodie.populate.meta.fields=false"
 
 
-def _no_meta_fields(state: TableState) -> str | None:
-    return None if state.config.populate_meta_fields else "hoodie.populate.meta.fields=false"
+def _dropped_columns(config: TableConfig) -> str | None:
+    return ",".join(config.partition_fields) if config.drop_partition_columns else None
 
 
-def _dropped_columns(state: TableState) -> str | None:
-    return ",".join(state.config.partition_fields) if state.config.drop_partition_columns else None
+def _slash_separated_dates(config: TableConfig) -> str | None:
+    return SLASH_DATES.key + "=true" if config.slash_separated_dates else None
 
 
-def _slash_separated_dates(state: TableState) -> str | None:
-    return SLASH_DATES.key + "=true" if state.config.slash_separated_dates else None
-
-
-def _key_generator(state: TableState) -> str | None:
-    generator = state.config.key_generator
+def _key_generator(config: TableConfig) -> str | None:
+    generator = config.key_generator
     spark_sql = generator in ("SPARK_SQL", "AUTO_RECORD")
     return None if generator in KEY_GENERATORS or spark_sql else generator
 
 
-def _base_format(state: TableState) -> str | None:
-    return None if state.config.base_file_format == "PARQUET" else state.config.base_file_format
+def _base_format(config: TableConfig) -> str | None:
+    return None if config.base_file_format == "PARQUET" else config.base_file_format
 
 
-def _merger(state: TableState) -> str | None:
-    return state.config.merge_rule.unknown
+def _merger(config: TableConfig) -> str | None:
+    return config.merge_rule.unknown
 
 
 REFUSALS = (
-    WriteRefusal(
+    Refusal(
         "WRITE_TABLE_VERSION",
-        _version,
+        version_not_written,
         "its table version is {found}; drawstring writes versions 8 and 9. Upgrade the table by one write of Apache "
         "Hudi 1.2, which does it where hoodie.write.auto.upgrade is not false",
     ),
-    WriteRefusal(
+    Refusal(
         "WRITE_WITHOUT_META_FIELDS",
         _no_meta_fields,
-        "its records carry no keys ({found}). Write it with Apache Hudi",
+        "its records carry no keys ({found}). Use Apache Hudi for it",
     ),
-    WriteRefusal(
+    Refusal(
         "WRITE_DROPPED_PARTITION_COLUMNS",
         _dropped_columns,
-        "its files do not hold the partition columns ({found}). Write it with Apache Hudi",
+        "its files do not hold the partition columns ({found}). Use Apache Hudi for it",
     ),
-    WriteRefusal(
+    Refusal(
         "WRITE_SLASH_SEPARATED_DATES",
         _slash_separated_dates,
-        "its paths are dates as yyyy/MM/dd ({found}), which drawstring does not make. Write it with Apache Hudi",
+        "its paths are dates as yyyy/MM/dd ({found}), which drawstring does not make. Use Apache Hudi for it",
     ),
-    WriteRefusal(
+    Refusal(
         "WRITE_KEY_GENERATOR",
         _key_generator,
-        "its keys are made by {found}; drawstring makes them by " + ", ".join(KEY_GENERATORS) + ". Write it "
-        "with Apache Hudi",
+        "its keys are made by {found}; drawstring makes them by " + ", ".join(KEY_GENERATORS) + ". Use "
+        "Apache Hudi for it",
     ),
-    WriteRefusal(
+    Refusal(
         "WRITE_BASE_FILE_FORMAT",
         _base_format,
-        "its base files are {found}; drawstring writes PARQUET. Write it with Apache Hudi",
+        "its base files are {found}; drawstring writes PARQUET. Use Apache Hudi for it",
     ),
-    WriteRefusal(
+    Refusal(
         "WRITE_MERGER",
         _merger,
-        "its records are merged by {found}, which drawstring does not write. Write it with Apache Hudi",
+        "its records are merged by {found}, which drawstring does not write. Use Apache Hudi for it",
     ),
 )
 
 
 def require_atomic_create(storage: Storage) -> None:
-    """Refuse stores where no lock would be safe, before anything is looked at or touched."""
+    """Refuse stores where no lock would be safe, before anything is read or changed."""
     if isinstance(storage, ArrowStorage):
         raise no_atomic_create(storage.root)
 
 
 def check_writable(state: TableState) -> None:
-    """Refuse, by name, a table that a write of drawstring would spoil."""
-    for refusal in REFUSALS:
-        found = refusal.finds(state)
-        if found is not None:
-            raise UnsupportedTable(
-                f"Cannot write to {state.storage.root}: {refusal.message.format(found=found)}.",
-                condition=refusal.condition,
-                operation="write",
-                path=state.storage.root,
-                found=found,
-            )
+    """Refuse, by name, a table that drawstring cannot write correctly."""
+    refuse_first(REFUSALS, state.config, operation="write", path=state.storage.root, verb="write to")
 
 
 def refuse_buckets(slices: Iterable[FileSlice], path: str) -> None:

@@ -1,11 +1,11 @@
-"""Which tables services run on, as data: what one would spoil is refused by name before anything is touched."""
+"""Which tables services run on, as data: others are refused by name before anything is changed."""
 
 from __future__ import annotations
 
-from drawstring.errors import UnsupportedTable
+from drawstring.config.support import Refusal, refuse_first
 from drawstring.planning.table_state import TableState
 from drawstring.storage.base import Storage
-from drawstring.write.support import REFUSALS, require_atomic_create
+from drawstring.write.support import REFUSALS, require_atomic_create, version_not_written
 
 CLEAN, ARCHIVE, COMPACT, LOG_COMPACT = "clean", "archive", "compact", "log compaction"
 ROLLBACK, REBUILD_METADATA = "roll back", "rebuild the metadata table of"
@@ -22,37 +22,22 @@ _BY_ACTION = {
         }
     ),
 }
-"""Of what writes refuse, the conditions that stand in the way of a service too."""
+"""The refusals of writes that apply to a service too."""
+
+
+_VERSION = Refusal(
+    "WRITE_TABLE_VERSION",
+    version_not_written,
+    "its table version is {found}; services run on versions 8 and 9. Upgrade the table with Apache Hudi",
+)
 
 
 def check_serviceable(state: TableState, action: str) -> None:
-    """Raise `UnsupportedTable` when a service would spoil the table."""
-    version = state.config.version
-    if version not in (8, 9):
-        raise _refused(
-            state.storage,
-            action,
-            "WRITE_TABLE_VERSION",
-            f"its table version is {version}; drawstring serves versions 8 and 9. Upgrade the table with Apache Hudi",
-            str(version),
-        )
-    for refusal in REFUSALS:
-        found = refusal.finds(state) if refusal.condition in _BY_ACTION[action] else None
-        if found is not None:
-            message = refusal.message.format(found=found).replace("Write it with", "Run it with")
-            raise _refused(state.storage, action, refusal.condition, message, found)
+    """Raise `UnsupportedTable` for a table on which the service cannot run correctly."""
+    refusals = [_VERSION, *(refusal for refusal in REFUSALS if refusal.condition in _BY_ACTION[action])]
+    refuse_first(refusals, state.config, operation=action, path=state.storage.root)
 
 
 def check_storage(storage: Storage) -> None:
     """Refuse stores where no lock would be safe."""
     require_atomic_create(storage)
-
-
-def _refused(storage: Storage, action: str, condition: str, why: str, found: str) -> UnsupportedTable:
-    return UnsupportedTable(
-        f"Cannot {action} {storage.root}: {why}.",
-        condition=condition,
-        operation=action,
-        path=storage.root,
-        found=found,
-    )
