@@ -81,16 +81,8 @@ KEEP_SCHEMA = Option(
     allowed=("true", "false"),
 )
 
-ALL: tuple[Option[Any], ...] = (
-    START_OFFSET,
-    MAX_FILES,
-    MAX_BYTES,
-    MAX_ROWS,
-    MIN_ROWS,
-    MAX_DELAY,
-    FAIL_ON_DATA_LOSS,
-    KEEP_SCHEMA,
-)
+_LIMITS: tuple[Option[int | None], ...] = (MAX_FILES, MAX_BYTES, MAX_ROWS, MIN_ROWS, MAX_DELAY)
+ALL: tuple[Option[Any], ...] = (START_OFFSET, *_LIMITS, FAIL_ON_DATA_LOSS, KEEP_SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -127,7 +119,7 @@ class StreamOptions:
     def of(cls, *layers: Mapping[str, Any] | None) -> StreamOptions:
         """Resolve the options, the strongest layer first; raises `InvalidOption`."""
         _check_known(layers)
-        limits = StreamLimits(*(option.find(*layers) for option in ALL[1:6]))
+        limits = StreamLimits(*(option.find(*layers) for option in _LIMITS))
         if (limits.min_rows is None) != (limits.max_delay_ms is None):
             given, missing = MIN_ROWS.key, MAX_DELAY.key
             if limits.min_rows is None:

@@ -11,32 +11,38 @@ logger = logging.getLogger(__name__)
 _warned: set[str] = set()
 
 _OF_SPARK = frozenset(
-    (
-        *(
-            "path",
-            "paths",
-            "header",
-            "mode",
-            "format",
-            "provider",
-            "location",
-            "owner",
-            "comment",
-            "table",
-            "database",
-        ),
-        *("compression", "codec", "mergeschema", "inferschema", "timezone", "dateformat", "timestampformat"),
-        *("datetimerebasemode", "int96rebasemode", "partitionoverwritemode", "maxrecordsperfile", "encoding"),
-        *(
-            "checkpointlocation",
-            "querytype",
-            "serialization.format",
-            "__partition_columns",
-            "is_managed_location",
-        ),
-    )
+    {
+        "__partition_columns",
+        "checkpointlocation",
+        "codec",
+        "comment",
+        "compression",
+        "database",
+        "dateformat",
+        "datetimerebasemode",
+        "encoding",
+        "format",
+        "header",
+        "inferschema",
+        "int96rebasemode",
+        "is_managed_location",
+        "location",
+        "maxrecordsperfile",
+        "mergeschema",
+        "mode",
+        "owner",
+        "partitionoverwritemode",
+        "path",
+        "paths",
+        "provider",
+        "querytype",
+        "serialization.format",
+        "table",
+        "timestampformat",
+        "timezone",
+    }
 )
-"""What Spark, or a reader that was handed the same options, understands."""
+"""Options of Spark and of other readers that are often given the same options, in lower case."""
 
 _OF_OTHERS = (
     "spark.",
