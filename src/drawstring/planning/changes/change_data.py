@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -19,13 +18,14 @@ from drawstring.planning.changes.groups import touched_groups
 from drawstring.planning.scan import Scan
 from drawstring.planning.snapshot import ReadFunction
 from drawstring.planning.table_state import TableState
+from drawstring.planning.tasks_by_partition import TasksByPartition
 from drawstring.schema.change_images import BEFORE_ONLY, BOTH
 from drawstring.schema.change_images import CHANGE_DATA as SCHEMA
 from drawstring.schema.row_kinds import ROW_KIND
 
 
 @dataclass(frozen=True)
-class ChangeData:
+class ChangeData(TasksByPartition):
     """What the commits after `begin`, up to and including `end`, changed.
 
     1. `op` is `i`, `u` or `d`, `ts_ms` the commit's instant, `before` and `after` are rows as JSON.
@@ -75,24 +75,8 @@ class ChangeData:
                 task, storage=self.state.storage, table_schema=SCHEMA, columns=SCHEMA.names, predicate=None
             )
 
-    def partitions(self) -> Sequence[str]:
-        """Partitions that the commits touched."""
-        return sorted(self._by_partition)
-
-    def slices(self, partition: str) -> list[FileSlice]:
-        """The slice that stands for each file group."""
-        return [task.slice for task in self.tasks(partition)]
-
-    def tasks(self, partition: str) -> list[ReadTask]:
-        """The file groups of one partition, commit by commit."""
-        return self._by_partition.get(partition, [])
-
-    @cached_property
-    def _by_partition(self) -> dict[str, list[ReadTask]]:
-        found: dict[str, list[ReadTask]] = defaultdict(list)
-        for task in self._ordered:
-            found[task.slice.group.partition_path].append(task)
-        return dict(found)
+    def _made(self) -> Sequence[ReadTask]:
+        return self._ordered
 
     @cached_property
     def _ordered(self) -> list[ReadTask]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -12,7 +11,7 @@ import pyarrow.compute as pc
 
 from drawstring.errors import InvalidInput
 from drawstring.model.commit_metadata import SERVICE_OPERATIONS, CommitMetadata
-from drawstring.model.file_group import FileGroupId, FileSlice
+from drawstring.model.file_group import FileGroupId
 from drawstring.model.instant import Instant
 from drawstring.model.read_task import ChangeCommit, ChangeSpec, ReadTask
 from drawstring.planning.changes.groups import net_groups, touched_groups
@@ -22,12 +21,13 @@ from drawstring.planning.scan import Scan
 from drawstring.planning.snapshot import ReadFunction
 from drawstring.planning.table_schemas import TableSchemas
 from drawstring.planning.table_state import TableState
+from drawstring.planning.tasks_by_partition import TasksByPartition
 from drawstring.planning.times import moment_of
 from drawstring.schema.row_kinds import change_columns, is_taken_back
 
 
 @dataclass(frozen=True)
-class Changelog:
+class Changelog(TasksByPartition):
     """What the commits after `begin`, up to and including `end`, changed.
 
     1. Rows have the table's columns and `_rowkind`: `+I` inserted, `-U` and `+U` before and after an update, `-D`
@@ -104,24 +104,8 @@ class Changelog:
         kind = ("net" if self.net else "changes") + ("-by-commit" if self.commits else "")
         return f"{self.state.timeline.fingerprint}:{kind}:{self.begin}..{self.end or ''}"
 
-    def partitions(self) -> Sequence[str]:
-        """Partitions that the commits touched."""
-        return sorted(self._tasks)
-
-    def slices(self, partition: str) -> list[FileSlice]:
-        """The newer slice of each comparison."""
-        return [task.slice for task in self.tasks(partition)]
-
-    def tasks(self, partition: str) -> list[ReadTask]:
-        """The comparisons of one partition."""
-        return self._tasks.get(partition, [])
-
-    @cached_property
-    def _tasks(self) -> dict[str, list[ReadTask]]:
-        found: dict[str, list[ReadTask]] = defaultdict(list)
-        for task in self._net_tasks() if self.net else self._step_tasks():
-            found[task.slice.group.partition_path].append(task)
-        return dict(found)
+    def _made(self) -> Iterator[ReadTask]:
+        return self._net_tasks() if self.net else self._step_tasks()
 
     def _step_tasks(self) -> Iterator[ReadTask]:
         """Each file group before and after each commit."""

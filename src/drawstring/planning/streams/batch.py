@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,10 +18,11 @@ from drawstring.planning.incremental import IncrementalRead
 from drawstring.planning.scan import Scan
 from drawstring.planning.snapshot import ReadFunction
 from drawstring.planning.table_state import TableState
+from drawstring.planning.tasks_by_partition import TasksByPartition
 
 
 @dataclass(frozen=True)
-class SnapshotRead:
+class SnapshotRead(TasksByPartition):
     """Some file groups as they were at a time, in the schema of the stream; `shown` makes tasks what the stream is of.
 
     With `skips_lost` a group whose files are gone is read as it is now, and counted.
@@ -40,31 +40,14 @@ class SnapshotRead:
         groups = ",".join(f"{group.partition_path}/{group.file_id}" for group in self.groups)
         return f"{self.past.state.timeline.fingerprint}:then:{self.time}:{groups}"
 
-    def partitions(self) -> Iterable[str]:
-        """Partitions that hold rows."""
-        return sorted(self._tasks)
-
-    def slices(self, partition: str) -> Iterable[FileSlice]:
-        """The slices of one partition."""
-        return [task.slice for task in self.tasks(partition)]
-
-    def tasks(self, partition: str) -> Sequence[ReadTask]:
-        """The tasks that read them."""
-        return self._tasks.get(partition, [])
-
     @cached_property
     def cleaned(self) -> list[str]:
         """Files that were gone when tasks were made."""
         return []
 
-    @cached_property
-    def _tasks(self) -> dict[str, list[ReadTask]]:
-        found: dict[str, list[ReadTask]] = defaultdict(list)
-        for group in self.groups:
-            task = self._task(group)
-            if task is not None:
-                found[group.partition_path].append(self.shown(task))
-        return dict(found)
+    def _made(self) -> Iterable[ReadTask]:
+        found = map(self._task, self.groups)
+        return (self.shown(task) for task in found if task is not None)
 
     def _task(self, group: FileGroupId) -> ReadTask | None:
         try:
