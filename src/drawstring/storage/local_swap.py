@@ -31,7 +31,8 @@ def swap(path: str, expected: bytes, content: bytes | None, *, durable: bool = F
     write a few bytes unless it is stopped.
     """
     directory, name = os.path.split(path)
-    with _guard(directory):
+    # Others delete locks without asking, as Apache Hudi does when it closes: then it holds nothing any more.
+    with _guard(directory), suppress(FileNotFoundError):
         if _read(path) != expected:
             return False
         if content is None:
@@ -47,6 +48,7 @@ def swap(path: str, expected: bytes, content: bytes | None, *, durable: bool = F
             fill(file.fileno(), content, durable)
         os.replace(beside, path)
         return True
+    return False
 
 
 def _read(path: str) -> bytes | None:

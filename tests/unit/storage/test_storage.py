@@ -11,7 +11,14 @@ import pyarrow.fs as pafs
 import pytest
 
 from drawstring.errors import InvalidInput, InvalidOption, UnsupportedTable
-from drawstring.storage import ArrowStorage, LocalStorage, MemoryStorage, NestedStorage, open_storage
+from drawstring.storage import (
+    ArrowStorage,
+    LocalStorage,
+    MemoryStorage,
+    NestedStorage,
+    local_swap,
+    open_storage,
+)
 from tests.small_writes import in_child
 
 
@@ -57,6 +64,23 @@ def test_replace_if_changes_only_what_is_as_expected(storage):
     assert storage.replace_if("t/x", b"", b"")
     assert storage.replace_if("t/x", b"", None)
     assert not storage.exists("t/x")
+
+
+@pytest.mark.parametrize("content", [None, b"a"], ids=["deleted", "renewed"])
+def test_replace_if_of_a_file_that_another_engine_deletes_meanwhile_changes_nothing(
+    tmp_path, monkeypatch, content
+):
+    storage, read = LocalStorage(str(tmp_path)), local_swap._read
+    storage.write("x", b"a")
+
+    def read_then_deleted(path):
+        found = read(path)
+        (tmp_path / "x").unlink()
+        return found
+
+    monkeypatch.setattr(local_swap, "_read", read_then_deleted)
+    assert not storage.replace_if("x", b"a", content)
+    assert not storage.exists("x")
 
 
 @pytest.mark.parametrize("durable", [False, True])
