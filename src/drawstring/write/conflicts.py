@@ -95,7 +95,7 @@ def check_groups(candidates: Iterable[Candidate], write_set: WriteSet, storage: 
     for candidate in candidates:
         theirs = groups_of(candidate.metadata) - _appended_beside(candidate, write_set, ours)
         common = theirs & write_set.groups
-        common |= {group for group in theirs if group.partition_path in write_set.partitions}
+        common |= {group for group in theirs if write_set.replaces(group.partition_path)}
         common |= {group for group in theirs if bucket_places([group]) & write_set.buckets}
         if common:
             raise _group_conflict(storage, ours, candidate.instant, common)

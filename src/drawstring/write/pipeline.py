@@ -357,7 +357,13 @@ def _drop_partitions(
         metadata = CommitMetadata(DELETE_PARTITION.upper(), (), replaced, extra)
         groups = {FileGroupId(path, file_id) for path, ids in replaced.items() for file_id in ids}
         write_set = WriteSet(
-            frozenset(groups), frozenset(chosen), False, text, text, sink_batch=wanted.sink_batch
+            frozenset(groups),
+            frozenset(chosen),
+            False,
+            text,
+            text,
+            sink_batch=wanted.sink_batch,
+            patterns=tuple(patterns),
         )
     except BaseException:
         transaction.abort()

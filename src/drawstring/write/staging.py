@@ -99,9 +99,13 @@ def sweep(storage: Storage, folders: Iterable[str], pending: Iterable[Instant]) 
     kept = {instant.requested_time for instant in pending}
     for name in folders:
         if name.isdigit() and name not in kept:
-            # A straggler may be writing into it: then a later writer sweeps.
-            with suppress(OSError):
-                storage.delete(f"{TEMP}/{name}", recursive=True)
+            drop_folder(storage, name)
+
+
+def drop_folder(storage: Storage, name: str) -> None:
+    """Delete the folder of an instant; where a straggler is writing into it, a later writer sweeps it."""
+    with suppress(OSError):
+        storage.delete(f"{TEMP}/{name}", recursive=True)
 
 
 def is_unpublished(name: str) -> bool:

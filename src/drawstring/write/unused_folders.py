@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterable
 
 from drawstring.storage.base import Storage
 from drawstring.write.markers import TEMP
+from drawstring.write.staging import drop_folder
 
 
 def drop_folders(storage: Storage, paths: Iterable[str], is_unused: Callable[[], bool]) -> bool:
     """Delete folders, missing ones too; False, and no more is deleted, once they are in use."""
-    aside = f"{TEMP}/{uuid.uuid4().int}"  # by digits alone, so that it is swept should this process die
+    aside = str(uuid.uuid4().int)  # by digits alone, so that it is swept should this process die
     try:
-        return all(_is_moved(storage, path, f"{aside}/{path}", is_unused) for path in paths)
+        return all(_is_moved(storage, path, f"{TEMP}/{aside}/{path}", is_unused) for path in paths)
     finally:
-        storage.delete(aside, recursive=True)
+        drop_folder(storage, aside)
 
 
 def _is_moved(storage: Storage, path: str, aside: str, is_unused: Callable[[], bool]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ class WriteSet:
     - `appended`: those of them that only got log files.
     - `overwritten`: those of them in whose place an overwrite puts new groups.
     - `partitions`: partitions that it replaced whole, whatever is in them.
+    - `patterns`: of the paths of partitions that it took out whole, also those that others make meanwhile.
     - `buckets`: partition and number of the buckets that it wrote, with a bucket index: another write may have made
       another group of the same bucket.
     - `searched`: partitions whose file groups it looked at, for keys or for groups to take out.
@@ -40,6 +42,11 @@ class WriteSet:
     non_blocking: bool = False
     searched: frozenset[str] = frozenset()
     overwritten: frozenset[FileGroupId] = frozenset()
+    patterns: tuple[re.Pattern[str], ...] = ()
+
+    def replaces(self, partition_path: str) -> bool:
+        """Whether it takes out whatever is in a partition."""
+        return partition_path in self.partitions or any(p.fullmatch(partition_path) for p in self.patterns)
 
 
 def groups_of(metadata: CommitMetadata) -> frozenset[FileGroupId]:

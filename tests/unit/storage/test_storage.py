@@ -19,6 +19,7 @@ from drawstring.storage import (
     local_swap,
     open_storage,
 )
+from drawstring.write.staging import drop_folder
 from tests.small_writes import in_child
 
 
@@ -64,6 +65,22 @@ def test_replace_if_changes_only_what_is_as_expected(storage):
     assert storage.replace_if("t/x", b"", b"")
     assert storage.replace_if("t/x", b"", None)
     assert not storage.exists("t/x")
+
+
+def test_folder_into_which_a_straggler_writes_is_left_to_the_next_sweep(tmp_path, monkeypatch):
+    """A clean or a made metadata table stands: it must not end in an error over its own folder."""
+    storage, rmdir = LocalStorage(str(tmp_path)), os.rmdir
+    storage.write(".hoodie/.temp/1/x", b"")
+
+    def straggle(path):
+        storage.write(".hoodie/.temp/1/late", b"")
+        rmdir(path)
+
+    monkeypatch.setattr(os, "rmdir", straggle)
+    drop_folder(storage, "1")
+    monkeypatch.undo()
+    drop_folder(storage, "1")
+    assert not storage.exists(".hoodie/.temp/1")
 
 
 @pytest.mark.parametrize("content", [None, b"a"], ids=["deleted", "renewed"])

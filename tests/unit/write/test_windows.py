@@ -30,6 +30,7 @@ from drawstring.write.clock import system_clock
 from drawstring.write.commit_encoding import encode_commit, encode_inflight
 from drawstring.write.heartbeat import DIRECTORY as HEARTBEATS
 from drawstring.write.locks import LOCK, Owner
+from drawstring.write.pipeline import delete_partitions
 from drawstring.write.rollback import rollback_dead, rollback_pending
 from drawstring.write.staging import staged_path
 from drawstring.write.table_facts import load_state
@@ -779,3 +780,32 @@ def test_pending_write_of_another_engine_gets_a_heartbeat_by_which_hudi_rolls_it
         table.delete(file)
     write(table, NEW)
     assert heartbeat.heartbeats(table) == []
+
+
+def test_partition_that_another_write_begins_while_it_is_dropped_is_dropped_too(table, path):
+    """The drop has not seen it: it used to complete after that write, and to leave its rows."""
+    storage, done = hooked(str(path)), []
+
+    def begin(number, operation, name):
+        if operation == "create" and name.startswith(slots.DIRECTORY) and not done:
+            os.unlink(path / LOCK)
+            done.append(write(LocalStorage(str(path)), NEW))
+
+    storage.before = begin
+    assert delete_partitions(storage, ("k*",)).tries == 2
+    assert done
+    assert_read(path, FIRST)
+
+
+def test_partition_that_another_write_begins_while_the_table_is_overwritten_is_a_conflict(table, path):
+    storage, done = hooked(str(path)), []
+
+    def begin(number, operation, name):
+        if operation == "open_output" and not done:
+            done.append(write(LocalStorage(str(path)), NEW))
+
+    storage.before = begin
+    with pytest.raises(CommitConflict) as caught:
+        write(storage, [("9", "oslo", 1, "mine")], "insert_overwrite_table")
+    assert caught.value.condition == "CONCURRENT_COMMIT"
+    assert_read(path, [*FIRST, *NEW])

@@ -37,7 +37,6 @@ from drawstring.view.metadata_table import FOLDER, MetadataTable
 from drawstring.write import slots
 from drawstring.write.clock import Clock, newest_time, next_time, system_clock
 from drawstring.write.locks import configured_lock
-from drawstring.write.markers import TEMP
 from drawstring.write.metadata_table import keeping, layout, services
 from drawstring.write.metadata_table.changes import located_in_slices
 from drawstring.write.metadata_table.compaction import is_due, prepare_compaction
@@ -59,6 +58,7 @@ from drawstring.write.metadata_table.writer import kept_partitions
 from drawstring.write.publication import Publication
 from drawstring.write.services.support import REBUILD_METADATA, check_serviceable
 from drawstring.write.slots import Decision, Step
+from drawstring.write.staging import drop_folder
 from drawstring.write.support import require_atomic_create
 from drawstring.write.table_facts import load_state, table_schema
 from drawstring.write.unused_folders import drop_folders
@@ -197,10 +197,10 @@ def make(
     )
     decision = Decision(f"metadata_{number + 1}", steps, creates=PROPERTIES)
     if not slots.take(storage, number + 1, decision):
-        storage.delete(f"{TEMP}/{staged}", recursive=True)
+        drop_folder(storage, staged)
         raise _overtaken(storage, "made")
     slots.carry_out(storage, decision)
-    storage.delete(f"{TEMP}/{staged}", recursive=True)
+    drop_folder(storage, staged)
     return load_state(storage)
 
 
@@ -315,7 +315,7 @@ class _Services:
     def _decide(self, requested: str, publication: Publication, creates: str) -> None:
         steps = keeping.staged_steps(self._state.storage, requested, publication)
         self._take(Decision(f"metadata_{requested}", steps, creates=creates))
-        self._state.storage.delete(f".hoodie/.temp/{requested}", recursive=True)
+        drop_folder(self._state.storage, requested)
 
     def _take(self, decision: Decision) -> None:
         self._number += 1

@@ -22,7 +22,6 @@ from drawstring.model.instant import Action, Instant, State
 from drawstring.planning.table_state import TableState
 from drawstring.storage.base import Storage
 from drawstring.write.clock import Clock, system_clock
-from drawstring.write.markers import TEMP
 from drawstring.write.services.clean import CleanPlan, CleanPolicy, encode_clean, encode_clean_plan
 from drawstring.write.services.clean_input import is_due, oldest_time, planned
 from drawstring.write.services.metadata_steps import steps_for_deletion
@@ -30,6 +29,7 @@ from drawstring.write.services.results import CleanResult
 from drawstring.write.services.support import CLEAN, check_serviceable, check_storage
 from drawstring.write.services.turn import Turn, turn
 from drawstring.write.slots import Decision, Step
+from drawstring.write.staging import drop_folder
 from drawstring.write.steps import advancing, step
 from drawstring.write.table_facts import load_state
 
@@ -154,7 +154,7 @@ def _run(
             return None
         millis = int((time.perf_counter() - began) * 1000)
         completed = _complete(held, instant, plan, failed, millis)
-    storage.delete(f"{TEMP}/{instant.requested_time}", recursive=True)
+    drop_folder(storage, instant.requested_time)
     return _FinishedClean(instant.requested_time, completed, failed)
 
 
