@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
@@ -15,6 +16,8 @@ from drawstring.write.clock import Clock
 from drawstring.write.locks import Owner
 from drawstring.write.signature import signed_by
 from drawstring.write.table_facts import load_state
+
+logger = logging.getLogger(__name__)
 
 DIRECTORY = ".hoodie/.heartbeat"
 _SILENT_SECONDS = 3600
@@ -94,8 +97,14 @@ def stand_in(state: TableState, instant: Instant) -> None:
     commits were completed since, unless a heartbeat says that it was one of several writers. Nobody is taken for dead
     or alive by a heartbeat made here.
     """
-    if signed_by(state.storage, _announced(state, instant)) is None:
-        state.storage.create_if_absent(f"{DIRECTORY}/{instant.requested_time}", _STAND_IN, durable=False)
+    storage, time = state.storage, instant.requested_time
+    is_foreign = signed_by(storage, _announced(state, instant)) is None
+    if is_foreign and storage.create_if_absent(f"{DIRECTORY}/{time}", _STAND_IN, durable=False):
+        logger.warning(
+            "The write %s of %s is pending, and nothing tells whether its writer lives. If it died, Apache Hudi's "
+            "next write rolls it back, or `drawstring rollback %s %s`.",
+            *(time, storage.root, storage.root, time),
+        )
 
 
 def _announced(state: TableState, instant: Instant) -> str:

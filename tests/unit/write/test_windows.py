@@ -761,9 +761,7 @@ def test_pending_write_of_another_engine_without_heartbeat_is_left_to_hudis_poli
     assert rollback_dead(table, options=ConcurrencyOptions(failed_writes="LAZY")) == [time]
 
 
-def test_pending_write_of_another_engine_gets_a_heartbeat_by_which_hudi_rolls_it_back_after_later_commits(
-    table,
-):
+def test_pending_write_of_another_engine_gets_a_heartbeat_by_which_hudi_rolls_it_back_late(table, caplog):
     """Without one Hudi's only writer fails for ever: commits were completed after the write that it rolls back."""
     time = "20200101000000000"
     files = [f".hoodie/timeline/{time}{ending}" for ending in (".commit.requested", ".inflight")]
@@ -774,6 +772,7 @@ def test_pending_write_of_another_engine_gets_a_heartbeat_by_which_hudi_rolls_it
     assert heartbeat.heartbeats(table) == [time]
     write(table, NEW)
     assert heartbeat.heartbeats(table) == [time]
+    assert caplog.text.count(f"drawstring rollback {table.root} {time}") == 1
     # It proves nobody dead, however old it gets.
     assert rollback_dead(table, clock=lambda: system_clock() + 86_400_000) == []
     for file in files:
