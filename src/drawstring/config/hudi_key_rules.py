@@ -139,12 +139,12 @@ _HARMLESS = (
         "hoodie.filesystem.operation.retry.*",
     ),
     _harmless(
-        "drawstring writes only to stores that show at once what was written",
+        "drawstring writes only to strongly consistent stores",
         "hoodie.consistency.check.*",
         "hoodie.optimistic.consistency.guard.sleep_time_ms",
         "hoodie.fs.atomic_creation.support",
     ),
-    _harmless("the path of the write counts", "hoodie.base.path"),
+    _harmless("the table is at the path of the write", "hoodie.base.path"),
     _harmless("hoodie.table.name names the table", "hoodie.datasource.write.table.name"),
     _harmless(
         "tunes how Hudi's cleaner runs; drawstring's comes after the write, and deletes in threads",
@@ -168,7 +168,10 @@ _HARMLESS = (
         "hoodie.fail.writes.on.inline.table.service.exception",
         "hoodie.write.can.ignore.post.commit.failures",
     ),
-    _harmless("services look at what they need", "hoodie.table.services.incremental.enabled"),
+    _harmless(
+        "how services find their work does not change what they do",
+        "hoodie.table.services.incremental.enabled",
+    ),
     _harmless(
         "counts only with strategies of compaction that drawstring refuses",
         "hoodie.compaction.daybased.target.partitions",
@@ -250,7 +253,7 @@ _HARMLESS = (
         "hoodie.write.complex.keygen.validation.enable",
     ),
     _harmless(
-        "files are cut by their size",
+        "files are limited by bytes, not by records",
         "hoodie.copyonwrite.insert.auto.split",
         "hoodie.copyonwrite.insert.split.size",
         "hoodie.record.size.estimation.threshold",
@@ -330,7 +333,7 @@ _REFUSED = (
         "hoodie.datasource.meta.sync.enable",
     ),
     _refused(
-        "nobody is told of a commit",
+        "it runs no callbacks when a write commits",
         "hoodie.write.commit.callback.on",
         "hoodie.client.init.callback.classes",
     ),
@@ -340,7 +343,7 @@ _REFUSED = (
         "hoodie.prewrite.validators",
         "hoodie.merge.data.validation.enabled",
     ),
-    _harmless("hoodie.log.compaction.inline says it", "hoodie.log.compaction.enable"),
+    _harmless("decided by hoodie.log.compaction.inline", "hoodie.log.compaction.enable"),
     _refused(
         "it does not cluster tables",
         "hoodie.clustering.inline",
@@ -352,16 +355,21 @@ _REFUSED = (
     _refused("it does not clean before a write", "hoodie.prewrite.cleaner.policy"),
     _refused("it does not drop partitions that have expired", "hoodie.partition.ttl.inline"),
     _refused(
-        "no other service is asked",
+        "it has no client for Hudi's table service manager or metaserver",
         "hoodie.table.service.manager.enabled",
         "hoodie.metadata.table.service.manager.enabled",
         "hoodie.metaserver.enabled",
     ),
-    _refused("no metrics are reported; the outcome of a write tells its counts", "hoodie.metrics.on"),
-    _refused("rows that fail are not set aside", "hoodie.errortable.enable"),
+    _refused(
+        "it reports no metrics to other systems; the result of a write has its counts", "hoodie.metrics.on"
+    ),
+    _refused(
+        "there is no error table: a row that cannot be written fails the whole write",
+        "hoodie.errortable.enable",
+    ),
     _refused("it makes no bootstrapped tables", "hoodie.bootstrap.base.path"),
     _refused(
-        "it makes no such index",
+        "it does not build that index",
         "hoodie.metadata.record.level.index.enable",
         "hoodie.metadata.index.expression.enable",
         "hoodie.metadata.index.expression.column",
@@ -375,9 +383,11 @@ _REFUSED = (
         "hoodie.bucket.index.partition.expressions",
         "hoodie.bucket.index.partition.rule.type",
     ),
-    _refused("there is one writer of the metadata table", "hoodie.metadata.write.concurrency.mode"),
     _refused(
-        "classes of the JVM are not run",
+        "the metadata table is written together with each commit", "hoodie.metadata.write.concurrency.mode"
+    ),
+    _refused(
+        "it cannot run Java classes",
         "hoodie.index.class",
         "hoodie.bulkinsert.user.defined.partitioner.class",
         "hoodie.fileid.prefix.provider.class",
@@ -405,7 +415,7 @@ _REFUSED = (
         ),
     ),
     _refused(
-        "it does not lay files out so",
+        "it does not support that layout of files",
         "hoodie.storage.layout.type",
         "hoodie.bulkinsert.sort.suffix.record_key",
     ),
@@ -446,7 +456,7 @@ _REFUSED = (
         "hoodie.populate.meta.fields",
     ),
     _refused(
-        "timestamps stand in keys and paths as microseconds",
+        "timestamps are written into keys and paths as microseconds",
         "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
     ),
     _refused(
@@ -455,8 +465,11 @@ _REFUSED = (
         "hoodie.datasource.insert.dup.policy",
         "hoodie.merge.allow.duplicate.on.inserts",
     ),
-    _refused("it does not make keys or paths so", "hoodie.write.complex.keygen.new.encoding"),
-    _refused("it does not make paths so", "hoodie.datasource.write.slash.separated.date.partitioning"),
+    _refused("it does not write keys of that form", "hoodie.write.complex.keygen.new.encoding"),
+    _refused(
+        "it does not write partition paths of that form",
+        "hoodie.datasource.write.slash.separated.date.partitioning",
+    ),
     _refused(
         "set hoodie.record.merge.mode instead",
         "hoodie.write.record.merge.strategy.id",
@@ -488,12 +501,12 @@ _REFUSED = (
         "hoodie.datasource.write.reconcile.schema",
     ),
     _refused(
-        "a commit records nothing beside its own metadata",
+        "it does not compute that metadata of commits",
         "hoodie.write.rolling.metadata.keys",
         "hoodie.write.track.event.time.watermark",
     ),
-    _refused("rows carry no operation", "hoodie.allow.operation.metadata.field"),
-    _refused("a write without rows is a commit", "hoodie.allow.empty.commit"),
+    _refused("it does not write the column _hoodie_operation", "hoodie.allow.operation.metadata.field"),
+    _refused("a write without rows makes a commit too", "hoodie.allow.empty.commit"),
     _refused("files that are rolled back are not kept", "hoodie.rollback.instant.backup.enabled"),
 )
 
