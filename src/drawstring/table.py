@@ -1,4 +1,4 @@
-"""Tables: the public entry for reading and writing without Spark."""
+"""Tables: the public API for reading and writing without Spark."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ Moment = str | dt.date | dt.datetime
 EARLIEST = "earliest"
 """Begins an incremental read before the first commit, archived ones too."""
 BEFORE_ALL = "000"
-"""Stands before every instant."""
+"""Sorts before every instant."""
 
 
 def open_table(
@@ -75,13 +75,13 @@ def open_table(
     """Open a Hudi table for reading.
 
     Args:
-        uri: the table's base path: a plain path, `file:`, or a URI of a store that pyarrow knows.
+        uri: the table's base path: a plain path, a `file:` URI, or a URI of a store that pyarrow knows.
         options: `hoodie.*` read options, and `fs.s3a.*` settings of the store.
-        session: options that count where `options` says nothing, under whichever of its names.
+        session: weaker options, used for what `options` does not set under any of its names.
 
     Raises:
         TableNotFound: there is no Hudi table.
-        UnsupportedTable: it uses something that cannot be read exactly; the condition says what.
+        UnsupportedTable: it uses a feature that cannot be read exactly; the condition names it.
         CorruptTable: its properties cannot be read.
     """
     check_mapping("options", options)
@@ -135,7 +135,7 @@ def create_table(
 
 
 def _check_fields(options: TableOptions, schema: pa.Schema) -> None:
-    """Nobody could write to a table whose key, partition or ordering columns are not there."""
+    """Refuse settings that name columns which the schema lacks: nobody could write to such a table."""
     require_columns(schema, options.record_key_fields or (), "record key")
     # The custom key generator's fields name their kinds.
     partitions = tuple(name.partition(":")[0] for name in options.partition_fields or ())
@@ -206,7 +206,7 @@ class Table:
     def incremental(self, begin: Moment | None = None, end: Moment | None = None) -> IncrementalRead:
         """Rows committed after `begin`, up to and including `end` (by default the newest commit).
 
-        `begin` may be "earliest". A bound given to the second covers it: its commits are not after `begin`.
+        `begin` may be "earliest". A bound given to the second stands for its end: commits in it are not after `begin`.
         Bounds are completion times from table version 8 on and instant times in version 6, as in Hudi. What is
         not given here is taken from the table's options.
         """
@@ -251,12 +251,12 @@ class Table:
         net: bool = False,
         commits: bool = False,
     ) -> Changelog:
-        """What commits changed after `begin`, up to and including `end`: rows with their kind (`_rowkind`).
+        """The changes of commits after `begin`, up to and including `end`: rows with their kind (`_rowkind`).
 
         Args:
             begin: as in `incremental`.
             end: as in `incremental`.
-            net: return only the outcome for each row, not every step on the way.
+            net: return only the net change of each row over the range, not every step.
             commits: name the commit of each row, in the columns of Spark's CHANGES clause, instead of `_rowkind`.
 
         Example:
@@ -275,7 +275,7 @@ class Table:
             end: as in `incremental`.
 
         Raises:
-            UnsupportedTable: the table does not capture changes; `changes` works without.
+            UnsupportedTable: the table does not capture changes; `changes` works on any table.
         """
         self._check_incremental("change_data")
         self._check_captures_changes()
@@ -338,10 +338,10 @@ class Table:
             options: `hoodie.*` write options.
 
         Raises:
-            CommitConflict: another writer was first, also after as many tries as the options allow.
+            CommitConflict: another writer was first, also in the last retry that the options allow.
             InvalidInput: rows without key, or columns that do not fit.
             IncompatibleSchema: the rows' schema cannot be reconciled with the table's.
-            UnsupportedTable: the table has something that drawstring would spoil.
+            UnsupportedTable: the table uses a feature that drawstring does not write.
         """
         check_mapping("options", options)
         named = {OPERATION.key: operation} if operation is not None else {}
@@ -355,8 +355,8 @@ class Table:
     def rollback(self, instant: str | None = None, *, options: Mapping[str, Any] | None = None) -> list[str]:
         """Roll back a pending write, or, without an instant, all whose writers are dead; returns their instants.
 
-        A writer of drawstring's that is alive after all finds out when it commits, and tries again. `options` name the
-        lock that the table's writers take, if it is not the usual one, and say when a writer counts as dead.
+        A writer of drawstring that is still alive notices when it commits, and retries. `options` name the lock of the
+        table's writers, if it is not the default, and say when a writer counts as dead.
         """
         chosen = WriteOptions.of(options).concurrency
         if instant is None:
@@ -371,11 +371,11 @@ class Table:
         return writes_to_roll_back(self.storage, instant, options=WriteOptions.of(options).concurrency)
 
     def clean(self, *, options: Mapping[str, Any] | None = None, dry_run: bool = False) -> CleanResult:
-        """Delete file versions that no reader needs any more by the retention; returns what went, or would go.
+        """Delete file versions that the retention does not keep; returns what was deleted, or would be.
 
         Args:
             options: `hoodie.clean.*`: the policy, and how much is retained.
-            dry_run: only tell what would go.
+            dry_run: only return what would be deleted.
         """
         wanted = WriteOptions.of(options)
         if dry_run:
@@ -384,11 +384,11 @@ class Table:
             return clean(self.storage, wanted.services)
 
     def archive(self, *, options: Mapping[str, Any] | None = None, dry_run: bool = False) -> ArchiveResult:
-        """Move old instants from the active timeline into its history; returns which went, or would go.
+        """Move old instants from the active timeline to the archive; returns those that were moved, or would be.
 
         Args:
             options: `hoodie.keep.*` and `hoodie.archive.*`: how many commits stay.
-            dry_run: only tell what would go.
+            dry_run: only return what would be moved.
         """
         wanted = WriteOptions.of(options)
         if dry_run:
@@ -409,13 +409,13 @@ class Table:
         """Merge the log files of a merge-on-read table into new base files; no reader sees a difference.
 
         Args:
-            schedule: make a new plan of all slices that have logs; without, only plans that are there are run.
-            run: run plans, those first that others left; without, a new plan waits for somebody who runs it.
-            only_if_due: make a plan only when `hoodie.compact.inline.trigger.strategy` says so.
+            schedule: make a new plan of all slices that have logs; if false, only pending plans are run.
+            run: run plans, pending ones first; if false, the new plan is left for a later run.
+            only_if_due: make a plan only if it is due by `hoodie.compact.inline.trigger.strategy`.
             logs_only: merge logs with one another, not into base files, where a group has
                 `hoodie.log.compaction.blocks.threshold` log blocks or more.
             options: `hoodie.compact.*`, `hoodie.compaction.*` and `hoodie.log.compaction.*`.
-            dry_run: only tell what would be merged.
+            dry_run: only return what would be merged.
         """
         wanted, kind = WriteOptions.of(options), LOGS if logs_only else BASE_FILES
         if dry_run:
@@ -432,19 +432,20 @@ class Table:
             )
 
     def rebuild_metadata(self, options: Mapping[str, Any] | None = None) -> tuple[str, ...]:
-        """Make the metadata table anew from the table's files, for one that is damaged; returns its indexes.
+        """Rebuild a damaged metadata table from the table's files; returns its indexes.
 
-        It has the indexes that it had and drawstring keeps, and those that `options` (`hoodie.metadata.…`) ask for.
+        It gets the indexes that it had, as far as drawstring keeps them, and those that `options` ask for
+        (`hoodie.metadata.…`).
         """
         wanted = WriteOptions.of(options)
         return rebuild_metadata_table(self.storage, wanted.metadata_table, options=wanted.concurrency)
 
     def drop_metadata(self, *, options: Mapping[str, Any] | None = None) -> bool:
-        """Remove the metadata table as Hudi does; False when there is none. Writes make it again by default."""
+        """Remove the metadata table as Hudi does; False if there is none. By default the next write makes it again."""
         return drop_metadata_table(self.storage, options=WriteOptions.of(options).concurrency)
 
     def asked(self) -> ScanSource:
-        """What the options ask for: a snapshot, a range of commits, or what they changed."""
+        """The source of rows that the options ask for: a snapshot, an incremental read, or changes."""
         if self.options.changelog:
             return self.changes(
                 self.options.begin or EARLIEST,
@@ -456,9 +457,9 @@ class Table:
         return self.incremental() if self.options.query_type == INCREMENTAL else self.snapshot()
 
     def inspect(self, as_of: Moment | None = None) -> TableReport:
-        """Look at the table from above: timeline, file slices, schema history, indexes; as values.
+        """Report the table's timeline, file slices, schema history and indexes, as values.
 
-        Damage does not end it: the report has the problems that reads would end in, beside what can be told.
+        Damage is no error here: the report lists the errors that queries would raise, beside what can be read.
         """
         snapshot = self.snapshot(as_of, query_type=SNAPSHOT)
         return table_report(
@@ -480,10 +481,10 @@ class Table:
         order_by: str | None = None,
         aggregate: Sequence[str] = (),
     ) -> PlanReport:
-        """Tell what a scan would read, what it would skip, and why; nothing but metadata is touched.
+        """Report what a scan would read, what it would skip, and why; only metadata is read.
 
-        `order_by` is a column, `"column DESC"` for the other direction. With aggregates such as `"max(amount)"` the
-        scan reads what metadata does not prove of them, and notes say why.
+        `order_by` is a column, or `"column DESC"`. With aggregates such as `"max(amount)"` the scan reads the
+        slices for which metadata does not answer them, and notes say why.
         """
         snapshot = self.snapshot(
             as_of, query_type=None if self.options.query_type != INCREMENTAL else SNAPSHOT
