@@ -113,7 +113,8 @@ def create_table(
         options: `hoodie.*` settings: `hoodie.table.name`, record key, partition and ordering fields, …
 
     Raises:
-        InvalidInput: there is a table already, or the schema has no columns, or lacks one that the options name.
+        InvalidInput: there is a table already, or the schema lacks a column that the options name.
+        IncompatibleSchema: the schema has no columns, or one of a type that a table cannot store.
         InvalidOption: settings are missing, or contradict each other.
     """
     check_mapping("options", options)

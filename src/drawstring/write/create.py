@@ -70,7 +70,7 @@ def create_table(
 
 def table_properties(options: TableOptions, *, schema: pa.Schema | None = None) -> dict[str, str]:
     """Return what `hoodie.properties` of a new table holds."""
-    _check(options, schema)
+    _check(options)
     properties = {
         "hoodie.table.name": options.name,
         "hoodie.table.type": options.table_type,
@@ -188,7 +188,7 @@ def _extractor(options: TableOptions) -> str:
     return "HiveStylePartitionValueExtractor" if options.hive_style else "SinglePartPartitionValueExtractor"
 
 
-def _check(options: TableOptions, schema: pa.Schema | None) -> None:
+def _check(options: TableOptions) -> None:
     if not options.name:
         raise InvalidOption(
             "Cannot create a table without a name: set hoodie.table.name.",
@@ -203,11 +203,6 @@ def _check(options: TableOptions, schema: pa.Schema | None) -> None:
             version=options.version,
         )
     _check_generator(options)
-    if schema is not None and not len(schema):
-        raise InvalidInput(
-            "Cannot create a table without columns: the schema is empty; expected one column at least.",
-            condition="EMPTY_SCHEMA",
-        )
 
 
 def _check_generator(options: TableOptions) -> None:
