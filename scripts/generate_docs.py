@@ -15,7 +15,7 @@ from typing import Any
 
 from errors_page import errors_page
 
-from drawstring.config.hudi_key_rules import Status
+from drawstring.config.hudi_key_rule import Status
 from drawstring.config.hudi_keys import HudiKey
 from drawstring.config.option import Option
 from drawstring.config.write_options import hudi_keys

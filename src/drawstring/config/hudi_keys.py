@@ -9,7 +9,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from drawstring.config.hudi_key_rules import CONCERNS_READS, RULES, Rule, Status
+from drawstring.config.hudi_key_rule import CONCERNS_READS, Rule, Status
+from drawstring.config.hudi_key_rules import RULES
 from drawstring.config.option import Option, lowered, not_supported
 
 _FACTS = "hudi_keys.csv"

@@ -1,6 +1,6 @@
 """What drawstring does not read, as data: refused when a table is opened, or where a file shows it.
 
-What it does not write is in `write.support`, which options it does not honour in `hudi_key_rules`.
+What it does not write is in `write.support`, which options it refuses in `refused_keys`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ import pytest
 
 import drawstring
 from drawstring.config import unknown_keys
-from drawstring.config.hudi_key_rules import RULES, Status
+from drawstring.config.hudi_key_rule import Status
+from drawstring.config.hudi_key_rules import RULES
 from drawstring.config.write_options import ALL, WriteOptions, hudi_keys
 from drawstring.errors import InvalidOption
 from drawstring.spark.write.statements import WriteData, plan_write
