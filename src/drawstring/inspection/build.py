@@ -102,7 +102,7 @@ def indexes(storage: Storage, config: TableConfig) -> Iterator[IndexReport]:
     defined = _index_definitions(storage, config)
     for name in config.metadata_partitions:
         definition = defined.get(name, {})
-        kind = str(definition.get("indexType") or _METADATA_KINDS.get(name, "index")).lower()
+        kind = _METADATA_KINDS.get(name) or str(definition.get("indexType") or "index").lower()
         yield IndexReport(name, kind, tuple(map(str, definition.get("sourceFields") or ())))
 
 

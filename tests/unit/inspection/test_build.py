@@ -58,6 +58,9 @@ def test_indexes_are_the_metadata_tables_partitions(golden):
     found = {index.name: index for index in build.indexes(reader.storage, reader.config)}
     assert found["files"].kind == "file listing"
     assert any(index.columns for index in found.values())
+    reader = golden("v9_mor_column_stats")
+    found = {index.name: index for index in build.indexes(reader.storage, reader.config)}
+    assert found["column_stats"].kind == "column statistics"
 
 
 def test_a_report_is_json_html_and_one_line(golden):
