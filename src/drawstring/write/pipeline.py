@@ -347,25 +347,29 @@ def _drop_partitions(
         if is_written(transaction.state, wanted.sink_batch):
             transaction.abort()
             return CommitResult(storage.root, DELETE_PARTITION)
-        state = transaction.state
-        found = state.view(None).partitions()
-        chosen = [path for path in found if any(pattern.fullmatch(path) for pattern in patterns)]
-        schema = table_schema(state)
-        text = avro_schema_text(schema, state.config.name) if schema else ""
-        replaced = groups_in(state, chosen)
-        extra = {**recorded_with(wanted), **({"schema": text} if text else {})}
-        metadata = CommitMetadata(DELETE_PARTITION.upper(), (), replaced, extra)
-        groups = {FileGroupId(path, file_id) for path, ids in replaced.items() for file_id in ids}
-        write_set = WriteSet(
-            frozenset(groups),
-            frozenset(chosen),
-            False,
-            text,
-            text,
-            sink_batch=wanted.sink_batch,
-            patterns=tuple(patterns),
-        )
+        metadata, write_set = _dropped(transaction.state, patterns, wanted)
     except BaseException:
         transaction.abort()
         raise
     return _finish(transaction, metadata, write_set, DELETE_PARTITION, wanted)
+
+
+def _dropped(
+    state: TableState, patterns: Sequence[re.Pattern[str]], wanted: WriteOptions
+) -> tuple[CommitMetadata, WriteSet]:
+    """What the commit says, and what the write touches, when the partitions of some patterns are dropped."""
+    found = state.view(None).partitions()
+    chosen = [path for path in found if any(pattern.fullmatch(path) for pattern in patterns)]
+    schema = table_schema(state)
+    text = avro_schema_text(schema, state.config.name) if schema else ""
+    replaced = groups_in(state, chosen)
+    extra = {**recorded_with(wanted), **({"schema": text} if text else {})}
+    write_set = WriteSet(
+        groups=frozenset(FileGroupId(path, file_id) for path, ids in replaced.items() for file_id in ids),
+        partitions=frozenset(chosen),
+        schema_at_start=text,
+        schema_written=text,
+        sink_batch=wanted.sink_batch,
+        patterns=tuple(patterns),
+    )
+    return CommitMetadata(DELETE_PARTITION.upper(), (), replaced, extra), write_set
