@@ -94,12 +94,12 @@ class MetadataTable:
         own = self.timeline
         known = {instant.requested_time for instant in own.completed_writes}
         real = sorted(time for time in known if not time.startswith(_INITIAL))
-        filled = max((i.completion_time or "" for i in own.completed_writes), default="")
+        initial = (i for i in own.completed_writes if i.requested_time.startswith(_INITIAL))
+        # Its initial instants may be archived. A write that was requested before others may complete long after.
+        filled = max((i.completion_time or "" for i in initial), default="")
         for instant in self._data_timeline.completed_writes:
             time = instant.requested_time
-            if time in known or (real and time < real[0]):
-                continue
-            if not real and (instant.completion_time or time) <= filled:
+            if time in known or (real and time < real[0]) or (instant.completion_time or time) <= filled:
                 continue
             return f"it lacks the write {time}"
         return None if known else "it has no completed write"

@@ -136,7 +136,10 @@ class Decision:
         if not completed:
             return False
         end = f".{rest.partition('.')[2]}"
-        found = storage.list_names(folder)
+        try:
+            found = storage.list_names(folder)
+        except FileNotFoundError:
+            return False
         return any(other.startswith(f"{requested}_") and other.endswith(end) for other in found)
 
     def is_void(self, storage: Storage) -> bool:

@@ -78,8 +78,8 @@ def prepared(
         keeping.check_kept(state)
         return state
     if not wanted.enabled:
-        return remove(state) if keeping.is_kept(state.config) else state
-    state = without_unkept(state)
+        return remove(state, number) if keeping.is_kept(state.config) else state
+    state, number = without_unkept(state, number)
     keeping.check_kept(state)
     missing = [name for name in wanted_partitions(state, wanted) if name not in kept_partitions(state.config)]
     if missing:
@@ -101,11 +101,11 @@ def wanted_partitions(state: TableState, wanted: MetadataTableOptions) -> list[s
     return found
 
 
-def remove(state: TableState) -> TableState:
+def remove(state: TableState, number: int) -> TableState:
     """Remove the metadata table as Hudi does: the settings first, which every reader goes by, then the folder."""
     storage, config = state.storage, state.config
     logger.info("Removing the metadata table of %s.", storage.root)
-    settings = _replace_settings(state, {METADATA_PARTITIONS.key: "", PENDING_KEY: ""})
+    settings = _replace_settings(state, number, {METADATA_PARTITIONS.key: "", PENDING_KEY: ""})
     _drop(storage, [FOLDER], lambda: _content(storage, PROPERTIES) == settings)
     try:
         defined = definitions_without(storage, config, kept_partitions(config))
@@ -116,11 +116,17 @@ def remove(state: TableState) -> TableState:
     return load_state(storage)
 
 
-def _replace_settings(state: TableState, changes: Mapping[str, str]) -> bytes:
-    """Change settings that are as they were when the table was loaded, and return the file's new content."""
+def _replace_settings(state: TableState, number: int, changes: Mapping[str, str]) -> bytes:
+    """Change settings that are as they were when the table was loaded, and return the file's new content.
+
+    It takes a slot: a service of the metadata table that goes must not stay the newest decision.
+    """
     changed = updated_content({**state.config.properties, **changes})
-    if not state.storage.replace_if(PROPERTIES, _settings(state), changed, durable=True):
+    step = Step.replace_if(PROPERTIES, _settings(state), changed)
+    decision = Decision(f"metadata_{number + 1}", (step,), creates=PROPERTIES)
+    if not slots.take(state.storage, number + 1, decision):
         raise _overtaken(state.storage, "changed")
+    slots.carry_out(state.storage, decision)
     return changed
 
 
@@ -151,14 +157,17 @@ def _drop(storage: Storage, paths: Collection[str], is_unused: Callable[[], bool
         raise _overtaken(storage, "changed")
 
 
-def without_unkept(state: TableState) -> TableState:
-    """Take indexes out that drawstring does not keep right, such as secondary ones; the user is told."""
+def without_unkept(state: TableState, number: int) -> tuple[TableState, int]:
+    """Take indexes out that drawstring does not keep right, such as secondary ones; the user is told.
+
+    Returns the state and the newest slot after that.
+    """
     storage, config = state.storage, state.config
     names = {name for name in kept_partitions(config) if name not in layout.INDEX_PARTITIONS}
     if layout.RECORD_INDEX in kept_partitions(config) and is_partitioned_record_index(storage, config):
         names.add(layout.RECORD_INDEX)
     if not names:
-        return state
+        return state, number
     logger.warning(
         "Taking the index %s out of the metadata table of %s: drawstring does not keep it up to date. Make it "
         "again with Apache Hudi when you need it.",
@@ -167,12 +176,12 @@ def without_unkept(state: TableState) -> TableState:
     )
     lists = {METADATA_PARTITIONS.key: config.metadata_partitions, PENDING_KEY: _pending(state)}
     left = {key: ",".join(sorted(set(found) - names)) for key, found in lists.items()}
-    settings = _replace_settings(state, left)
+    settings = _replace_settings(state, number, left)
     _drop(storage, [f"{FOLDER}/{name}" for name in names], lambda: _content(storage, PROPERTIES) == settings)
     defined = definitions_without(storage, config, names)
     if defined is not None:
         storage.write(*defined)
-    return load_state(storage)
+    return load_state(storage), number + 1
 
 
 def _pending(state: TableState) -> tuple[str, ...]:
@@ -297,14 +306,14 @@ class _Services:
         metadata = self._open()
         requested, completed = self._times(metadata)
         steps = prepare_compaction(metadata, requested).publication(completed)
-        self._decide(requested, steps, f"{_TIMELINE}/{requested}_{completed}.commit")
+        self._decide(metadata, requested, steps, f"{_TIMELINE}/{requested}_{completed}.commit")
 
     def clean(self) -> None:
         metadata = self._open()
         requested, completed = self._times(metadata)
         steps = services.clean(self._state.storage, metadata, requested, completed)
         if steps.creates:
-            self._decide(requested, steps, f"{_TIMELINE}/{requested}_{completed}.clean")
+            self._decide(metadata, requested, steps, f"{_TIMELINE}/{requested}_{completed}.clean")
 
     def archive(self) -> None:
         storage = self._state.storage
@@ -312,9 +321,13 @@ class _Services:
             self._take(decision)
         services.point_at_newest_history(storage)
 
-    def _decide(self, requested: str, publication: Publication, creates: str) -> None:
+    def _decide(
+        self, metadata: MetadataTable, requested: str, publication: Publication, creates: str
+    ) -> None:
         steps = keeping.staged_steps(self._state.storage, requested, publication)
-        self._take(Decision(f"metadata_{requested}", steps, creates=creates))
+        # Should Apache Hudi make the table anew before this is carried out, it is void: what it was based on is gone.
+        needs = f"{_TIMELINE}/{metadata.timeline.completed_writes[-1].file_name}"
+        self._take(Decision(f"metadata_{requested}", steps, creates=creates, needs=needs))
         drop_folder(self._state.storage, requested)
 
     def _take(self, decision: Decision) -> None:
@@ -343,7 +356,7 @@ def rebuild_metadata_table(
         state = load_state(storage)
         had = [name for name in state.config.metadata_partitions if name in layout.INDEX_PARTITIONS]
         if keeping.is_kept(state.config):
-            state = remove(state)
+            state, number = remove(state, number), number + 1
         partitions = list(dict.fromkeys([*wanted_partitions(state, wanted), *had]))
         return make(state, number, partitions, wanted, clock=clock).config.metadata_partitions
 
@@ -353,9 +366,9 @@ def drop_metadata_table(storage: Storage, *, options: ConcurrencyOptions | None 
     require_atomic_create(storage)
     with configured_lock(storage, options or ConcurrencyOptions()):
         recover_table_properties(storage)
-        slots.settle(storage)
+        number = slots.settle(storage)
         state = load_state(storage)
         is_kept = keeping.is_kept(state.config)
         if is_kept:
-            remove(state)
+            remove(state, number)
         return is_kept

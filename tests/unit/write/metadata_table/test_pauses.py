@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 import pytest
 
+from drawstring.config.table_config import METADATA_PARTITIONS
 from drawstring.errors import CommitConflict
 from drawstring.storage import LocalStorage
-from drawstring.storage.table_properties import PROPERTIES
+from drawstring.storage.table_properties import PROPERTIES, updated_content
 from drawstring.view.metadata_table import FOLDER
 from drawstring.write import slots
 from drawstring.write.locks import LOCK
@@ -64,7 +66,9 @@ def test_process_paused_while_it_makes_one_neither_deletes_nor_names_what_is_sta
     assert_right(path, [*OLD, MINE, THEIRS])
 
 
-@pytest.mark.parametrize("moment", ["before the settings", "before what is left of another goes"])
+@pytest.mark.parametrize(
+    "moment", ["before the slot", "before the settings", "before what is left of another goes"]
+)
 def test_process_paused_while_it_removes_one_leaves_the_one_that_was_made_since(tmp_path, moment):
     path = tmp_path / "table"
     new_table(path, OLD)
@@ -80,3 +84,55 @@ def test_process_paused_while_it_removes_one_leaves_the_one_that_was_made_since(
     assert caught.value.condition == "OVERTAKEN"
     assert load_state(storage).config.metadata_partitions
     assert_right(path, [*OLD, THEIRS])
+
+
+def as_hudi_removes_it(storage):
+    config = load_state(storage).config
+    storage.write(PROPERTIES, updated_content({**config.properties, METADATA_PARTITIONS.key: ""}))
+    storage.delete(FOLDER, recursive=True)
+
+
+def as_hudi_makes_it_anew(storage):
+    """Its newest slot is the same, for Hudi takes none."""
+    before = slots.newest(storage)
+    as_hudi_removes_it(storage)
+    write(storage, [THEIRS], options=OFF)
+    write(storage, [MINE])
+    for number in range(before + 1, slots.newest(storage) + 1):
+        storage.delete(slots.slot_path(number))
+
+
+@pytest.mark.parametrize("remove", [drop_metadata_table, as_hudi_removes_it, as_hudi_makes_it_anew])
+def test_decided_service_of_a_metadata_table_that_is_removed_stops_no_write(tmp_path, remove):
+    """The newest decision was about something that is gone; every later write ended in a missing file."""
+    path = tmp_path / "table"
+    plain, failing = new_table(path, OLD), hooked(str(path))
+
+    def fail(_number, operation, _name):
+        if operation == "open_output":
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    failing.before = fail
+    with pytest.raises(OSError, match="No space left"):
+        write(failing, [MINE], options={"hoodie.metadata.compact.max.delta.commits": "1"})
+    assert slots.read_slot(plain, slots.newest(plain)).creates.startswith(FOLDER)
+    remove(plain)
+    assert_right(path, [*OLD, *([THEIRS, MINE] if remove is as_hudi_makes_it_anew else [])])
+
+
+def test_write_that_goes_on_while_others_leave_it_out_and_make_it_is_no_sign_of_damage(tmp_path):
+    """The write that it seems to lack was requested after this one, and was there when it was made."""
+    path = tmp_path / "table"
+    slow, plain = hooked(str(path)), new_table(path)
+    write(plain, OLD, options=OFF)
+
+    def others(_number, operation, _name):
+        if operation == "open_output":
+            slow.before = lambda *_: None
+            write(plain, [THEIRS], options=OFF)
+            write(plain, [("6", "rome", 1, "makes it")])
+
+    slow.before = others
+    write(slow, [MINE], options=OFF)
+    assert load_state(plain).config.metadata_partitions
+    assert_right(path, [*OLD, MINE, THEIRS, ("6", "rome", 1, "makes it")])
