@@ -30,6 +30,7 @@ from drawstring.write.clock import system_clock
 from drawstring.write.commit_encoding import encode_commit, encode_inflight
 from drawstring.write.heartbeat import DIRECTORY as HEARTBEATS
 from drawstring.write.locks import LOCK, Owner
+from drawstring.write.markers import CREATE, marker_path
 from drawstring.write.pipeline import delete_partitions
 from drawstring.write.rollback import rollback_dead, rollback_pending
 from drawstring.write.staging import staged_path
@@ -396,6 +397,9 @@ def test_every_name_is_durable_before_the_completed_instant_is_published(table, 
     assert written < decided < named < published
     synced = {e[1] for e in events[named:published] if e[0] == "fsync"}
     assert {str(path), f"{path}/new city"} <= synced
+    for folder, moment in ((slots.DIRECTORY, decided), (TIMELINE, published)):
+        # The content comes before the name, in a file that has none yet.
+        assert any(e[0] == "fsync" and e[1].startswith(f"{path}/{folder}/") for e in events[:moment]), folder
     assert ("fsync", f"{path}/.hoodie/.slots") in events[decided:named]
     assert ("fsync", f"{path}/{TIMELINE}") in events[published:]
     assert result.instant in events[published][1]
@@ -412,6 +416,19 @@ def test_late_abort_leaves_the_metafile_of_a_partition_that_another_commit_fille
     slow.abort()
     assert (path / "kiel" / ".hoodie_partition_metadata").exists()
     assert_read(path, [*FIRST, *NEW])
+
+
+def test_rollback_leaves_the_metafile_that_an_earlier_commit_made_of_a_partition_without_files(table, path):
+    dead = Transaction.begin(table, operation="INSERT")
+    dead._heartbeat.stop()
+    metafile = b"commitTime=20200101000000000\npartitionDepth=1\n"
+    table.write("kiel/.hoodie_partition_metadata", metafile)
+    late = f"kiel/late-0_0-1-0_{dead.requested_time}.parquet"
+    table.write(marker_path(dead.requested_time, late, CREATE), b"")
+    table.write(late, b"")
+    rollback_pending(table, dead.requested_time)
+    assert [entry.name for entry in table.list("kiel")] == [".hoodie_partition_metadata"]
+    assert table.read("kiel/.hoodie_partition_metadata") == metafile
 
 
 @pytest.mark.parametrize("moment", ["before the slot", "after the slot", "before the completed instant"])
