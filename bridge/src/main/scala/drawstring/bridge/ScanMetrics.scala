@@ -43,77 +43,36 @@ object ScanMetrics {
   }
 }
 
-class FilesSelected extends CustomSumMetric {
-  override def name(): String = "filesSelected"
+/** A sum over the tasks; its subclasses have no parameters, because Spark makes instances by class name. */
+abstract class SummedMetric(metric: String, text: String) extends CustomSumMetric {
+  override def name(): String = metric
 
-  override def description(): String = "files selected"
+  override def description(): String = text
 }
 
-class BytesSelected extends CustomSumMetric {
-  override def name(): String = "bytesSelected"
+class FilesSelected extends SummedMetric("filesSelected", "files selected")
 
-  override def description(): String = "bytes selected"
-}
+class BytesSelected extends SummedMetric("bytesSelected", "bytes selected")
 
-class FilesSkippedByPartition extends CustomSumMetric {
-  override def name(): String = "filesSkippedByPartition"
+class FilesSkippedByPartition extends SummedMetric("filesSkippedByPartition", "files skipped by partition")
 
-  override def description(): String = "files skipped by partition"
-}
+class FilesSkippedByStatistics extends SummedMetric("filesSkippedByStatistics", "files skipped by statistics")
 
-class FilesSkippedByStatistics extends CustomSumMetric {
-  override def name(): String = "filesSkippedByStatistics"
+class FilesSkippedByLimit extends SummedMetric("filesSkippedByLimit", "files skipped by limit")
 
-  override def description(): String = "files skipped by statistics"
-}
+class FilesSkippedByTopN extends SummedMetric("filesSkippedByTopN", "files skipped by top n")
 
-class FilesSkippedByLimit extends CustomSumMetric {
-  override def name(): String = "filesSkippedByLimit"
+class FilesSkippedByRuntimeFilter extends SummedMetric("filesSkippedByRuntimeFilter", "files skipped by runtime filter")
 
-  override def description(): String = "files skipped by limit"
-}
+class PlanningTime extends SummedMetric("planningTime", "planning time in milliseconds")
 
-class FilesSkippedByTopN extends CustomSumMetric {
-  override def name(): String = "filesSkippedByTopN"
+class FilesSkippedByIndex extends SummedMetric("filesSkippedByIndex", "files skipped by record index or bloom filter")
 
-  override def description(): String = "files skipped by top n"
-}
+class SlicesSelected extends SummedMetric("slicesSelected", "file slices selected")
 
-class FilesSkippedByRuntimeFilter extends CustomSumMetric {
-  override def name(): String = "filesSkippedByRuntimeFilter"
+class MergedRecords extends SummedMetric("mergedRecords", "records that logs brought")
 
-  override def description(): String = "files skipped by runtime filter"
-}
-
-class PlanningTime extends CustomSumMetric {
-  override def name(): String = "planningTime"
-
-  override def description(): String = "planning time in milliseconds"
-}
-
-class FilesSkippedByIndex extends CustomSumMetric {
-  override def name(): String = "filesSkippedByIndex"
-
-  override def description(): String = "files skipped by record index or bloom filter"
-}
-
-class SlicesSelected extends CustomSumMetric {
-  override def name(): String = "slicesSelected"
-
-  override def description(): String = "file slices selected"
-}
-
-class MergedRecords extends CustomSumMetric {
-  override def name(): String = "mergedRecords"
-
-  override def description(): String = "records that logs brought"
-}
-
-class ReadTime extends CustomSumMetric {
-  override def name(): String = "readTime"
-
-  override def description(): String = "read time in milliseconds"
-}
+class ReadTime extends SummedMetric("readTime", "read time in milliseconds")
 
 /** The time of the pinned state, in the digits of the timeline. */
 class PinnedInstant extends CustomMetric {
