@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from drawstring.config.read_options import FULL_SCAN_FALLBACK, PATH_GLOB, ReadOp
 from drawstring.errors import CorruptTable, InvalidInput
 from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.file_group import FileSlice
-from drawstring.model.instant import Instant
+from drawstring.model.instant import Action, Instant
 from drawstring.model.read_task import ReadTask
 from drawstring.planning.globs import compile_glob
 from drawstring.planning.scan import Scan
@@ -26,6 +26,8 @@ from drawstring.view.file_system_view import visible_slices
 _LOOKUPS = 16
 _COMPACTIONS = frozenset({"COMPACT", "LOG_COMPACT"})
 _CLUSTERING = frozenset({"CLUSTER"})
+_OF_NEW_ROWS = frozenset({"INSERT", "UPSERT", "BULK_INSERT", "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE"})
+"""Operations whose new file groups hold nothing but rows that get the commit's time."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,25 @@ class IncrementalRead:
 
     def tasks(self, partition: str) -> Sequence[ReadTask]:
         """The tasks that read the slices of one partition, keeping rows of the range only."""
-        return [self._facts.task(found) for found in self.slices(partition)]
+        tasks = map(self._facts.task, self.slices(partition))
+        return [replace(task, keep_commit_times=None) if self._is_new(task.slice) else task for task in tasks]
+
+    def _is_new(self, found: FileSlice) -> bool:
+        """Whether the range wrote every row of a slice, so that there is none to leave out."""
+        return found.base_file is not None and not found.log_files and found.base_file.path in self._new_files
+
+    @cached_property
+    def _new_files(self) -> frozenset[str]:
+        """The base files that commits of the range wrote into new file groups, of rows that were theirs alone."""
+        # A commit of a merge-on-read table is a compaction, whatever operation it says.
+        action = Action.DELTACOMMIT if self.state.config.is_merge_on_read else Action.COMMIT
+        return frozenset(
+            stat.path
+            for instant, metadata in self.commits.writes
+            if instant.action in (action, Action.REPLACECOMMIT) and metadata.operation in _OF_NEW_ROWS
+            for stat in metadata.stats
+            if stat.prev_commit in ("", "null") and not stat.num_updates and not stat.num_deletes
+        )
 
     @cached_property
     def _facts(self) -> TaskFacts:
