@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from drawstring.config.index_options import BUCKET
@@ -32,8 +31,6 @@ from drawstring.write.table_facts import average_record_size, visible_slices
 from drawstring.write.transaction import Transaction
 from drawstring.write.write_set import WriteSet, appended_groups, existing_groups, groups_of, replaced_groups
 
-_EVERY_PARTITION = re.compile(".*", re.DOTALL)
-
 
 class RowWrite:
     """The rows of one transaction on their way to files."""
@@ -41,7 +38,6 @@ class RowWrite:
     def __init__(self, rows: Executor, plan: WritePlan, transaction: Transaction) -> None:
         self._rows, self._plan, self._state = rows, plan, transaction.state
         self._searched: frozenset[str] = frozenset()
-        self._patterns: tuple[re.Pattern[str], ...] = ()
         self._context = WriteContext(
             storage=transaction.state.storage,
             requested_time=transaction.requested_time,
@@ -88,7 +84,6 @@ class RowWrite:
             non_blocking=self._plan.is_non_blocking,
             searched=self._searched,
             overwritten=frozenset(replaced_groups(metadata)),
-            patterns=self._patterns,
         )
 
     def _append(self) -> list[WriteStat]:
@@ -182,7 +177,6 @@ class RowWrite:
         touched = {stat.partition_path for stat in stats} | set(options.static_partitions)
         if whole and not options.static_partitions:
             touched = set(self._state.view(None).partitions())
-            self._patterns = (_EVERY_PARTITION,)
         self._searched = frozenset(touched)
         return groups_in(self._state, sorted(touched))
 

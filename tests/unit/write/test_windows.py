@@ -811,17 +811,3 @@ def test_partition_that_another_write_begins_while_it_is_dropped_is_dropped_too(
     assert delete_partitions(storage, ("k*",)).tries == 2
     assert done
     assert_read(path, FIRST)
-
-
-def test_partition_that_another_write_begins_while_the_table_is_overwritten_is_a_conflict(table, path):
-    storage, done = hooked(str(path)), []
-
-    def begin(number, operation, name):
-        if operation == "open_output" and not done:
-            done.append(write(LocalStorage(str(path)), NEW))
-
-    storage.before = begin
-    with pytest.raises(CommitConflict) as caught:
-        write(storage, [("9", "oslo", 1, "mine")], "insert_overwrite_table")
-    assert caught.value.condition == "CONCURRENT_COMMIT"
-    assert_read(path, [*FIRST, *NEW])
