@@ -26,6 +26,7 @@ TITLES = {
     "stream_options": "Reading as a stream",
     "sink_options": "Writing as a stream",
     "write_options": "Writing",
+    "file_options": "Base files",
     "table_options": "What a write says about its table",
     "concurrency_options": "Writing beside others",
     "sql_write_options": "Writing by SQL INSERT",

@@ -30,7 +30,7 @@ from drawstring.write import heartbeat
 from drawstring.write.clock import Clock
 from drawstring.write.create import create_table
 from drawstring.write.locks import LOCK, Owner
-from drawstring.write.staging import staged_path
+from drawstring.write.markers import staged_path
 from drawstring.write.table_facts import load_state, visible_slices
 from drawstring.write.transaction import Committed, Transaction
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import drawstring
+from drawstring.config.file_options import FileOptions
 from drawstring.config.properties import format_properties, table_checksum
 from drawstring.config.table_config import TableConfig
-from drawstring.config.write_options import FileOptions
 from drawstring.formats.avro_encoder import AvroEncoder
 from drawstring.formats.log_writer import Positions, avro_block, data_headers, delete_blocks, parquet_block
 from drawstring.model.commit_metadata import CommitMetadata, WriteStat
@@ -34,6 +34,7 @@ from drawstring.write.clock import newest_time, next_time, system_clock
 from drawstring.write.commit_encoding import encode_commit, encode_inflight
 from drawstring.write.compaction import CompactionLimits, compact_slice, select_slices
 from drawstring.write.compaction_plan import encode_compaction_plan
+from drawstring.write.markers import staged_path
 from drawstring.write.metadata_table.changes import change_of_commit, located_in_slices
 from drawstring.write.metadata_table.column_ranges import ColumnRange, ranges_of_batches
 from drawstring.write.metadata_table.compaction import is_due, prepare_compaction
@@ -47,7 +48,6 @@ from drawstring.write.metadata_table.initialise import (
 from drawstring.write.metadata_table.layout import BLOOM_FILTERS, RECORD_INDEX
 from drawstring.write.metadata_table.records import KeyLocation
 from drawstring.write.metadata_table.writer import MetadataTableWriter
-from drawstring.write.staging import staged_path
 from tests.support.located_keys import located_by_reading
 
 Row = dict[str, Any]

@@ -14,8 +14,8 @@ from drawstring.model.instant import Action
 from drawstring.storage.base import Storage
 from drawstring.write.heartbeat import DIRECTORY as HEARTBEATS
 from drawstring.write.locks import Owner
+from drawstring.write.markers import staged_path
 from drawstring.write.rollback import inflight_name
-from drawstring.write.staging import staged_path
 from drawstring.write.table_facts import load_state
 from drawstring.write.transaction import Transaction
 from tests.small_writes import arrow

@@ -11,6 +11,7 @@ from typing import Any
 from drawstring.config import (
     bloom_options,
     concurrency_options,
+    file_options,
     index_options,
     log_options,
     metadata_options,
@@ -21,21 +22,18 @@ from drawstring.config import (
     stream_options,
     table_options,
 )
-from drawstring.config.bloom_options import BloomOptions
 from drawstring.config.concurrency_options import ConcurrencyOptions
+from drawstring.config.file_options import FileOptions
 from drawstring.config.hudi_keys import HudiKeys
 from drawstring.config.index_options import IndexOptions
-from drawstring.config.log_options import LogOptions
 from drawstring.config.metadata_options import MetadataTableOptions
 from drawstring.config.option import (
     Option,
     boolean,
-    integer,
     lowered,
     names,
     not_negative,
     one_of,
-    positive,
 )
 from drawstring.config.service_options import ServiceOptions
 from drawstring.config.table_options import TableOptions
@@ -65,7 +63,6 @@ SORT_MODES = (
     "PARTITION_PATH_REPARTITION",
     "PARTITION_PATH_REPARTITION_AND_SORT",
 )
-CODECS = ("zstd", "snappy", "gzip", "uncompressed", "lz4_raw", "brotli")
 
 
 def _not_blank(value: str) -> str:
@@ -105,28 +102,6 @@ COMBINE_BEFORE_INSERT = _flag(
 )
 COMBINE_BEFORE_UPSERT = _flag(
     "hoodie.combine.before.upsert", True, "Keep one of several incoming rows of one key when upserting."
-)
-MAX_FILE_SIZE = Option(
-    "hoodie.parquet.max.file.size", positive, 120 << 20, "Target size of a base file in bytes."
-)
-SMALL_FILE_LIMIT = Option(
-    "hoodie.parquet.small.file.limit",
-    integer,
-    100 << 20,
-    "Base files below this many bytes take further inserts; 0 or less for none.",
-)
-RECORD_SIZE_ESTIMATE = Option(
-    "hoodie.copyonwrite.record.size.estimate",
-    positive,
-    1024,
-    "Bytes of a record in a file, until commits tell better.",
-)
-CODEC = Option(
-    "hoodie.parquet.compression.codec",
-    one_of(*CODECS),
-    "zstd",
-    "Compression of base files. Hudi's default is gzip: zstd makes files as small in a fraction of the time.",
-    allowed=CODECS,
 )
 SORT_MODE = Option(
     "hoodie.bulkinsert.sort.mode",
@@ -183,10 +158,7 @@ ALL: tuple[Option[Any], ...] = (
     PARTIAL_SCHEMA,
     COMBINE_BEFORE_INSERT,
     COMBINE_BEFORE_UPSERT,
-    MAX_FILE_SIZE,
-    SMALL_FILE_LIMIT,
-    RECORD_SIZE_ESTIMATE,
-    CODEC,
+    *file_options.ALL,
     SORT_MODE,
     BULK_INSERT_PARALLELISM,
     NULL_FOR_MISSING,
@@ -211,18 +183,6 @@ ALL: tuple[Option[Any], ...] = (
 def hudi_keys() -> HudiKeys:
     """Every key of Hudi, with what drawstring does with it in a write."""
     return HudiKeys(honoured=ALL, of_reads=(*read_options.ALL, *stream_options.ALL))
-
-
-@dataclass(frozen=True)
-class FileOptions:
-    """How files are made; travels to executors."""
-
-    codec: str = CODEC.default
-    max_file_size: int = MAX_FILE_SIZE.default
-    small_file_limit: int = SMALL_FILE_LIMIT.default
-    record_size_estimate: int = RECORD_SIZE_ESTIMATE.default
-    bloom: BloomOptions = field(default_factory=BloomOptions)
-    logs: LogOptions = field(default_factory=LogOptions)
 
 
 @dataclass(frozen=True)
@@ -271,14 +231,7 @@ class WriteOptions:
         index = IndexOptions.of(*layers)
         return cls(
             table=TableOptions.of(*layers),
-            files=FileOptions(
-                codec=CODEC.find(*layers),
-                max_file_size=MAX_FILE_SIZE.find(*layers),
-                small_file_limit=SMALL_FILE_LIMIT.find(*layers),
-                record_size_estimate=RECORD_SIZE_ESTIMATE.find(*layers),
-                bloom=BloomOptions.of(*layers, index_type=index.kind),
-                logs=LogOptions.of(*layers),
-            ),
+            files=FileOptions.of(*layers, index_type=index.kind),
             index=index,
             operation=OPERATION.find(*layers),
             combine_before_insert=COMBINE_BEFORE_INSERT.find(*layers),

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from drawstring.config.write_options import FileOptions
+from drawstring.config.file_options import FileOptions
 from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice
 from drawstring.model.file_names import bucket_of_file_id, file_id_prefix
 from drawstring.model.read_task import ReadTask

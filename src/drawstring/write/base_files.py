@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from drawstring.config.write_options import FileOptions
+from drawstring.config.file_options import FileOptions
 from drawstring.formats.bloom import FooterKeys
 from drawstring.formats.parquet_writer import ParquetWriter
 from drawstring.model.commit_metadata import WriteStat
 from drawstring.model.file_names import base_file_name, file_id_prefix, join_path
+from drawstring.schema.arrays import counted_texts, number_array, numbers_of, text_array
 from drawstring.schema.meta_columns import (
     COMMIT_SEQNO,
     COMMIT_TIME,
@@ -37,7 +38,7 @@ from drawstring.write.key_generator import (
     partition_paths,
     record_keys,
 )
-from drawstring.write.staging import staged_path
+from drawstring.write.markers import staged_path
 
 ROW_GROUP_BYTES = 32 << 20
 """Arrow bytes that are collected before a row group is written."""
@@ -97,9 +98,9 @@ class TaskContext:
 
     def sequence_numbers(self, requested_time: str, count: int) -> pa.Array:
         """Return the next sequence numbers, unique within the instant."""
-        numbers = pc.cast(pa.array(np.arange(self.rows, self.rows + count)), pa.string())
+        numbers = counted_texts(f"{requested_time}_{self.partition}_", self.rows, count)
         self.rows += count
-        return pc.binary_join_element_wise(f"{requested_time}_{self.partition}_", numbers, "")
+        return numbers
 
 
 class BaseFileWriter:
@@ -349,8 +350,8 @@ def _repeats(column: pa.ChunkedArray) -> bool:
 
 def constant(value: str, count: int) -> pa.Array:
     """Return a column of one value, as a dictionary, which costs next to nothing to write."""
-    zeros = pa.array(np.zeros(count, dtype=np.int32))
-    return pa.DictionaryArray.from_arrays(zeros, pa.array([value], pa.string()))
+    zeros = number_array(np.zeros(count, dtype=np.int32))
+    return pa.DictionaryArray.from_arrays(zeros, text_array([value]))
 
 
 def with_meta_columns(rows: pa.Table, path: str, context: WriteContext, task: TaskContext) -> pa.Table:
@@ -380,7 +381,7 @@ def split_rows(
         return
     rows = np.concatenate([numbers for _, numbers in places])
     is_whole = len(places) == 1 and len(rows) == batch.num_rows
-    moved, start = batch if is_whole else batch.take(pa.array(rows)), 0
+    moved, start = batch if is_whole else batch.take(number_array(rows)), 0
     for path, numbers in places:
         yield path, moved.slice(start, len(numbers))
         start += len(numbers)
@@ -388,7 +389,7 @@ def split_rows(
 
 def rows_by_path(paths: pa.DictionaryArray) -> list[tuple[str, np.ndarray]]:
     """Return the numbers of each partition path's rows, in the order they came."""
-    codes = paths.indices.to_numpy(zero_copy_only=False)
+    codes = numbers_of(paths.indices)
     if not len(codes):
         return []
     names = paths.dictionary.to_pylist()

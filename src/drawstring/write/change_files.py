@@ -28,8 +28,8 @@ from drawstring.schema.meta_columns import RECORD_KEY
 from drawstring.schema.row_kinds import AFTER, DELETE, ROW_KIND
 from drawstring.write.assignment import Bucket
 from drawstring.write.base_files import TaskContext, WriteContext
+from drawstring.write.markers import staged_path
 from drawstring.write.merge_group import stored_batches
-from drawstring.write.staging import staged_path
 
 _SUFFIX = ".cdc"
 _BLOCK_ROWS = 1 << 16

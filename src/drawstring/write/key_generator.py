@@ -8,20 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from drawstring.config.table_config import TableConfig
 from drawstring.errors import InvalidInput, InvalidOption
 from drawstring.model.key_names import EMPTY_KEY_PART, NULL_KEY_PART, NULL_PARTITION
+from drawstring.schema.arrays import counted_texts, number_array, text_array, text_scalar
 from drawstring.schema.key_text import composite_key, field_type, field_values, is_key_type, key_text
 from drawstring.schema.meta_columns import META_COLUMNS
 from drawstring.schema.time_partitions import TimePartition
 
+if TYPE_CHECKING:
+    from drawstring.config.table_config import TableConfig
+
 LONGEST_SEGMENT = 255
+_EMPTY, _NULL_PARTITION = text_scalar(""), text_scalar(NULL_PARTITION)
+_NULL = pa.nulls(1, pa.string())[0]
 ESCAPED_CHARACTERS = "".join(map(chr, range(0x20))) + "\x7f\"#%'*/:=?\\{[]^"
 """What url-encoded partition values write as %XX."""
 
@@ -96,22 +101,22 @@ def record_keys(batch: pa.RecordBatch, generator: KeyGenerator) -> pa.Array:
     names = generator.key_fields
     texts = [_text(batch, name, "record key") for name in names]
     if not generator.prefixed:
-        return pc.if_else(pc.equal(texts[0], ""), pa.scalar(None, pa.string()), texts[0])
+        return pc.if_else(pc.equal(texts[0], _EMPTY), _NULL, texts[0])
     for name, text, following in zip(names, texts, (*names[1:], None), strict=True):
         _check_ambiguous(name, text, following)
-    usable = [pc.fill_null(pc.not_equal(text, ""), False) for text in texts]
+    usable = [pc.fill_null(pc.not_equal(text, _EMPTY), False) for text in texts]
     any_usable = usable[0]
     for more in usable[1:]:
         any_usable = pc.or_(any_usable, more)
-    return pc.if_else(any_usable, composite_key(names, texts), pa.scalar(None, pa.string()))
+    return pc.if_else(any_usable, composite_key(names, texts), _NULL)
 
 
 def partition_paths(batch: pa.RecordBatch, generator: KeyGenerator) -> pa.DictionaryArray:
     """Return the partition paths of rows, each once in the dictionary; each distinct value is looked at once."""
     names = generator.partition_fields
     if not names:
-        indices = pa.array(bytes(batch.num_rows), pa.uint8()).cast(pa.int32())
-        return pa.DictionaryArray.from_arrays(indices, pa.array([""]))
+        indices = number_array(np.zeros(batch.num_rows, dtype=np.int32))
+        return pa.DictionaryArray.from_arrays(indices, text_array([""]))
     parts = [_path_part(batch, name, generator) for name in names]
     if len(parts) == 1:
         return parts[0]
@@ -121,8 +126,7 @@ def partition_paths(batch: pa.RecordBatch, generator: KeyGenerator) -> pa.Dictio
 
 def generated_keys(requested_time: str, *, task: int, start: int, count: int) -> pa.Array:
     """Return keys for rows of a table that has no key columns: the instant, the task and the row's number in it."""
-    numbers = pc.cast(pa.array(np.arange(start, start + count)), pa.string())
-    return pc.binary_join_element_wise(f"{requested_time}_{task}_", numbers, "")
+    return counted_texts(f"{requested_time}_{task}_", start, count)
 
 
 def _path_part(batch: pa.RecordBatch, name: str, generator: KeyGenerator) -> pa.DictionaryArray:
@@ -132,9 +136,9 @@ def _path_part(batch: pa.RecordBatch, name: str, generator: KeyGenerator) -> pa.
     else:
         encoded = _text(batch, name, "partition path").dictionary_encode(null_encoding="encode")
         texts = encoded.dictionary
-        if pc.any(pc.equal(texts, NULL_PARTITION)).as_py():
+        if pc.any(pc.equal(texts, _NULL_PARTITION)).as_py():
             raise reserved_partition_value(name)
-    segments = pa.array([path_segment(name, text, generator) for text in texts.to_pylist()], pa.string())
+    segments = text_array([path_segment(name, text, generator) for text in texts.to_pylist()])
     # Null and the empty text share a path, which must have one number.
     paths = segments.dictionary_encode()
     return pa.DictionaryArray.from_arrays(paths.indices.take(encoded.indices), paths.dictionary)

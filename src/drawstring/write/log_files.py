@@ -29,8 +29,8 @@ from drawstring.schema.meta_columns import FILE_NAME, META_COLUMNS, RECORD_KEY
 from drawstring.write.assignment import Bucket
 from drawstring.write.base_files import TaskContext, WriteContext, constant
 from drawstring.write.key_generator import check_partition_path
+from drawstring.write.markers import staged_path
 from drawstring.write.merge_group import DELETED, MergeRules, prepared_rows
-from drawstring.write.staging import staged_path
 
 ROW_POSITION = "_drawstring_row_position"
 """Column that tells the row of the group's base file which has the same key; rows may come without it."""

@@ -1,4 +1,4 @@
-"""Markers: names of the data files of an instant, for whoever rolls it back."""
+"""What lies in an instant's folder of `.hoodie/.temp`: staged files, and markers for whoever rolls it back."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ CREATE = "CREATE"
 MERGE = "MERGE"
 _INFIX = ".marker."
 _LISTS = re.compile(r"^MARKERS\d+$")
+
+
+def staged_path(requested_time: str, path: str) -> str:
+    """Return where a task of an instant writes the file that will be at `path`."""
+    return f"{TEMP}/{requested_time}/.staged/{path}"
 
 
 def marker_path(requested_time: str, data_file: str, kind: str) -> str:

@@ -22,8 +22,8 @@ from drawstring.schema.meta_columns import COMMIT_TIME, RECORD_KEY
 from drawstring.write.assignment import Bucket
 from drawstring.write.base_files import BaseFileWriter, TaskContext, WriteContext
 from drawstring.write.log_files import log_blocks
+from drawstring.write.markers import staged_path
 from drawstring.write.merge_group import MergeRules, row_groups
-from drawstring.write.staging import staged_path
 
 
 def merge_by_reading(

@@ -18,7 +18,7 @@ from drawstring.model.file_names import join_path
 from drawstring.model.instant import Instant
 from drawstring.storage.base import Storage
 from drawstring.view.listing import METAFILE
-from drawstring.write.markers import CREATE, MERGE, TEMP, marker_path
+from drawstring.write.markers import CREATE, MERGE, TEMP, marker_path, staged_path
 from drawstring.write.slots import Step
 
 _THREADS = 8
@@ -26,11 +26,6 @@ _PARQUET_END = b"PAR1"
 _UNPUBLISHED = re.compile(r"^\.[0-9a-f]{32}\.tmp$")
 """How local storage names a file until it is whole."""
 _UNPUBLISHED_SECONDS = 600
-
-
-def staged_path(requested_time: str, path: str) -> str:
-    """Return where a task of an instant writes the file that will be at `path`."""
-    return f"{TEMP}/{requested_time}/.staged/{path}"
 
 
 def check_staged(storage: Storage, requested_time: str, stats: Iterable[WriteStat]) -> None:

@@ -31,7 +31,7 @@ from drawstring.write.commit_encoding import encode_commit, encode_inflight, enc
 from drawstring.write.heartbeat import Heartbeat
 from drawstring.write.landing import is_completed
 from drawstring.write.locks import configured_lock
-from drawstring.write.markers import Markers
+from drawstring.write.markers import Markers, staged_path
 from drawstring.write.metadata_table import keeping, upkeep
 from drawstring.write.metadata_table.keeping import CommitFacts
 from drawstring.write.non_blocking import keeps_record_index
@@ -265,7 +265,7 @@ class Transaction:
         conflicts.check_pending_plans(now, write_set, ours)
         conflicts.check_pending_rewrites(now, write_set, ours)
         if write_set.checks_new_keys:
-            staged = [(stat, staging.staged_path(ours, stat.path)) for stat in metadata.stats]
+            staged = [(stat, staged_path(ours, stat.path)) for stat in metadata.stats]
             conflicts.check_new_keys(since, staged, storage, ours, is_global=write_set.keys_are_global)
         return replace(metadata, extra={**metadata.extra, "schema": schema}) if schema else metadata
 

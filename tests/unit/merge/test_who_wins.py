@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from drawstring.config.write_options import FileOptions
+from drawstring.config.file_options import FileOptions
 from drawstring.merge.merge_plan import build_merge_plan
 from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice
 from drawstring.model.read_task import MergeSpec
@@ -15,8 +15,8 @@ from drawstring.storage import LocalStorage
 from drawstring.write.assignment import Bucket, Way
 from drawstring.write.base_files import TaskContext, WriteContext
 from drawstring.write.group_writers import write_bucket
+from drawstring.write.markers import staged_path
 from drawstring.write.merge_group import DELETED, POSITION, MergeRules
-from drawstring.write.staging import staged_path
 from tests.ordering_values import ASCENDING, pairs
 from tests.unit.merge.slices import EVENT_TIME, META, Slice
 

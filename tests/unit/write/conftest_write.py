@@ -10,7 +10,7 @@ from drawstring.config.table_options import TableOptions
 from drawstring.model.commit_metadata import CommitMetadata, WriteStat
 from drawstring.storage import LocalStorage, MemoryStorage
 from drawstring.write.create import create_table
-from drawstring.write.staging import staged_path
+from drawstring.write.markers import staged_path
 from drawstring.write.transaction import Transaction
 
 _numbers = itertools.count()

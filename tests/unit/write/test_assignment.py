@@ -3,7 +3,7 @@ from __future__ import annotations
 import itertools
 import uuid
 
-from drawstring.config.write_options import FileOptions
+from drawstring.config.file_options import FileOptions
 from drawstring.model.file_group import BaseFile, FileGroupId, FileSlice
 from drawstring.model.file_names import file_id_prefix
 from drawstring.write.assignment import HASH_RANGE, assign

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest_write import OPTIONS
 
-from drawstring.config.write_options import FileOptions
+from drawstring.config.file_options import FileOptions
 from drawstring.errors import InvalidInput
 from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.file_group import FileGroupId

@@ -12,8 +12,8 @@ import pytest
 from pyroaring import BitMap64
 
 import drawstring
+from drawstring.config.file_options import FileOptions
 from drawstring.config.log_options import LogOptions
-from drawstring.config.write_options import FileOptions
 from drawstring.errors import CommitConflict, InvalidInput, InvalidOption
 from drawstring.formats.log_blocks import BlockType, Header, scan_log_file
 from drawstring.model.commit_metadata import CommitMetadata, WriteStat

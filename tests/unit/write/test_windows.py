@@ -30,10 +30,9 @@ from drawstring.write.clock import system_clock
 from drawstring.write.commit_encoding import encode_commit, encode_inflight
 from drawstring.write.heartbeat import DIRECTORY as HEARTBEATS
 from drawstring.write.locks import LOCK, Owner
-from drawstring.write.markers import CREATE, marker_path
+from drawstring.write.markers import CREATE, marker_path, staged_path
 from drawstring.write.pipeline import delete_partitions
 from drawstring.write.rollback import rollback_dead, rollback_pending
-from drawstring.write.staging import staged_path
 from drawstring.write.table_facts import load_state
 from drawstring.write.transaction import Committed, Conflicted, Transaction
 from tests.small_writes import (

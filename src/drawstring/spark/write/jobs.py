@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from drawstring.errors import DrawstringError, InvalidInput, error_class
 from drawstring.model.commit_metadata import WriteStat
 from drawstring.model.read_task import ReadTask
 from drawstring.schema.meta_columns import PARTITION_PATH, RECORD_KEY
+from drawstring.spark.write.append_task import append_task
 from drawstring.spark.write.arrow_batches import quick_batches
 from drawstring.spark.write.buckets import bucket_column, register_hash
 from drawstring.spark.write.interpreter import worker_interpreter
@@ -26,8 +26,9 @@ from drawstring.spark.write.key_lookup import FILE_ID, KNOWN_PATH
 from drawstring.spark.write.keys import column
 from drawstring.spark.write.lean_tasks import lean, spare_the_next_task
 from drawstring.spark.write.ordering import latest_first
+from drawstring.spark.write.task_results import stat_batch, stat_of, stat_text, task_context
 from drawstring.write.assignment import HASH_RANGE, Assignment, Bucket
-from drawstring.write.base_files import PartitionedWriter, TaskContext, WriteContext
+from drawstring.write.base_files import TaskContext, WriteContext
 from drawstring.write.bucket_index import BucketRule
 from drawstring.write.compaction import compact_slice
 from drawstring.write.group_writers import write_bucket
@@ -52,14 +53,7 @@ class InputSize:
 
 def append_rows(df: DataFrame, context: WriteContext) -> list[WriteStat]:
     """Write rows into new file groups without moving them between tasks."""
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        writer = PartitionedWriter(context, _task())
-        for batch in batches:
-            writer.write(batch)
-        yield _stat_batch(writer.close())
-
-    return _collect_stats(df, run)
+    return _collect_stats(df, append_task(context))
 
 
 def compact_slices(
@@ -73,8 +67,8 @@ def compact_slices(
             for number in batch.column(0).to_pylist():
                 planned, merged = by_number[number]
                 # A copy of a task must not write to the file of the other one.
-                task = replace(planned, attempt=_task().attempt)
-                yield _stat_batch([compact_slice(context, task, merged)])
+                task = replace(planned, attempt=task_context().attempt)
+                yield stat_batch([compact_slice(context, task, merged)])
 
     count = max(1, min(len(tasks), _MOST_TASKS))
     return _collect_stats(spark.range(0, len(tasks), 1, count), run)
@@ -91,9 +85,9 @@ def write_buckets(
     buckets = {_salt(bucket.number, tasks, salts): bucket for bucket in assignment.buckets}
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task = _task()
+        task = task_context()
         for salt, rows in _by_bucket(batches):
-            yield _stat_batch(write_bucket(context, task, buckets[salt], rows, rules))
+            yield stat_batch(write_bucket(context, task, buckets[salt], rows, rules))
 
     spread = _with_bucket(df, assignment, tasks, salts).repartition(tasks, BUCKET)
     if len(assignment.buckets) > tasks:
@@ -159,14 +153,14 @@ def write_collected(
         spare_the_next_task()
         bucket, content = item
         table = pa.ipc.open_stream(content).read_all()
-        return [_stat_text(stat) for stat in write_bucket(context, _task(), bucket, table, rules)]
+        return [stat_text(stat) for stat in write_bucket(context, task_context(), bucket, table, rules)]
 
     with worker_interpreter(spark):
         try:
             texts = spark.sparkContext.parallelize(work, len(work)).flatMap(run).collect()
         except Exception as error:
             raise as_drawstring_error(error) or error from None
-    return [_stat(text) for text in texts]
+    return [stat_of(text) for text in texts]
 
 
 def _to_ipc(table: pa.Table) -> bytes:
@@ -285,7 +279,7 @@ def _collect_stats(df: DataFrame, run: Any) -> list[WriteStat]:
             rows = df.mapInArrow(lean(run), _STAT_SCHEMA).collect()
         except Exception as error:
             raise as_drawstring_error(error) or error from None
-    return [_stat(row[0]) for row in rows]
+    return [stat_of(row[0]) for row in rows]
 
 
 def as_drawstring_error(error: BaseException) -> DrawstringError | None:
@@ -297,29 +291,6 @@ def as_drawstring_error(error: BaseException) -> DrawstringError | None:
         return None
     name, condition, message = match.groups()
     return error_class(name)(message, condition=condition)
-
-
-def _task() -> TaskContext:
-    from pyspark import TaskContext as SparkTask
-
-    task = SparkTask.get()
-    assert task is not None, "runs in a Spark task only"
-    return TaskContext(task.partitionId(), task.stageId(), task.taskAttemptId())
-
-
-def _stat_batch(stats: list[WriteStat]) -> pa.RecordBatch:
-    texts = [_stat_text(stat) for stat in stats]
-    return pa.RecordBatch.from_arrays([pa.array(texts, pa.string())], names=["stat"])
-
-
-def _stat_text(stat: WriteStat) -> str:
-    return json.dumps(asdict(stat))
-
-
-def _stat(text: str) -> WriteStat:
-    values = json.loads(text)
-    tuples = {key: tuple(values[key]) for key in ("log_files", "cdc_files", "cdc_sizes", "slice_logs")}
-    return WriteStat(**(values | tuples))
 
 
 def _murmur3_int(value: int, seed: int = 42) -> int:

@@ -25,6 +25,7 @@ from drawstring.schema.table_schema import table_schema_from_avro
 from drawstring.storage.base import Storage
 from drawstring.view.metadata_table import FOLDER, MetadataTable
 from drawstring.write.clock import Clock, newest_time, next_time
+from drawstring.write.markers import staged_path
 from drawstring.write.metadata_table import layout, services
 from drawstring.write.metadata_table.changes import (
     DataTableChange,
@@ -44,7 +45,6 @@ from drawstring.write.metadata_table.records import KeyLocation
 from drawstring.write.metadata_table.writer import MetadataTableWriter, kept_partitions
 from drawstring.write.publication import NewFile, Publication
 from drawstring.write.slots import Step
-from drawstring.write.staging import staged_path
 from drawstring.write.table_facts import table_schema
 
 STAGED_BYTES = 1 << 18

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 
+from drawstring.config.file_options import FileOptions
 from drawstring.config.service_options import ServiceOptions
-from drawstring.config.write_options import FileOptions
 from drawstring.planning.table_state import TableState
 from drawstring.storage.base import Storage
 from drawstring.write.clock import Clock, system_clock

@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 
+from drawstring.config.file_options import FileOptions
 from drawstring.config.service_options import ServiceOptions
-from drawstring.config.write_options import FileOptions
 from drawstring.errors import CommitConflict, CorruptTable, UnsupportedTable
 from drawstring.model.commit_metadata import CommitMetadata, WriteStat
 from drawstring.model.file_group import FileSlice
@@ -39,7 +39,7 @@ from drawstring.write.heartbeat import DIRECTORY as HEARTBEATS
 from drawstring.write.heartbeat import Heartbeat, has_stopped
 from drawstring.write.log_compaction import OPERATION as LOG_COMPACT
 from drawstring.write.log_compaction import compact_logs
-from drawstring.write.markers import Markers
+from drawstring.write.markers import Markers, staged_path
 from drawstring.write.plan import avro_schema_text
 from drawstring.write.services.compact_plan import (
     are_logs_due,
@@ -331,7 +331,7 @@ class _Service:
         try:
             staging.check_staged(self.storage, time_, stats)
         except CorruptTable:
-            if any(self.storage.exists(staging.staged_path(time_, stat.path)) for stat in stats):
+            if any(self.storage.exists(staged_path(time_, stat.path)) for stat in stats):
                 raise
             raise _taken_over(self.storage, time_) from None
 
@@ -340,7 +340,7 @@ class _Service:
         time_ = attempt.instant.requested_time
         if _is_decided(self.storage, time_):
             return
-        folder, mark = staging.staged_path(time_, ""), f"-{attempt.number}-"
+        folder, mark = staged_path(time_, ""), f"-{attempt.number}-"
         with suppress(OSError):
             for entry in list(self.storage.list(folder.rstrip("/"), recursive=True)):
                 if not entry.is_directory and mark in entry.name:
