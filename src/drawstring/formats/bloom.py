@@ -27,7 +27,7 @@ TYPE_CODE = "hoodie_bloom_filter_type_code"
 _VERSION, _MURMUR = -1, 1
 _HEADER, _DYNAMIC = struct.Struct(">iibi"), struct.Struct(">iii")
 _M = np.uint32(0x5BD1E995)
-_CHUNK = 1 << 14
+_CHUNK = 1 << 13
 """Keys that are hashed together: their words stay in the processor's cache."""
 _FEWEST_ENTRIES = 64
 """Smaller filters are all noise."""
@@ -270,9 +270,11 @@ class _KeyWords:
         divisor = np.uint32(size)
         for _ in range(hashes):
             seeds = self._hash(seeds)
-            sign = np.uint32(0) - (seeds >> np.uint32(31))
-            distance = (seeds ^ sign) - sign
-            yield (distance - distance // divisor * divisor).astype(np.int64)
+            distance: Words = np.abs(seeds.view(np.int32)).view(np.uint32)
+            quotient = distance // divisor
+            quotient *= divisor
+            distance -= quotient
+            yield distance.astype(np.int64)
 
     def _hash(self, seeds: Words) -> Words:
         h: Words = seeds ^ np.uint32(self.length)
@@ -282,9 +284,10 @@ class _KeyWords:
         if self.tail is not None:
             h ^= self.tail
             h *= _M
-        h ^= h >> np.uint32(13)
+        shifted = h >> np.uint32(13)
+        h ^= shifted
         h *= _M
-        h ^= h >> np.uint32(15)
+        h ^= np.right_shift(h, np.uint32(15), out=shifted)
         return h
 
 
