@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import repeat
+from functools import cached_property, partial
+from itertools import chain, islice
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +24,7 @@ from drawstring.write.base_files import (
     PartitionedWriter,
     TaskContext,
     WriteContext,
-    rows_by_path,
-    split_rows,
+    split_by_path,
 )
 from drawstring.write.bucket_index import BucketRule, bucket_numbers
 from drawstring.write.compaction import compact_slices
@@ -48,6 +47,11 @@ from drawstring.write.plan import WritePlan, field_type
 from drawstring.write.steps import advancing
 
 _NO_ROWS = np.zeros(0, dtype=np.int64)
+_PIECE_ROWS, _PIECES_PER_THREAD = 1 << 17, 2
+"""Rows that are split by partition together, and how often a thread does so before what it split is written."""
+
+_Piece = tuple[int, pa.RecordBatch]
+_Split = Callable[[_Piece], list[tuple[str, pa.RecordBatch]]]
 
 
 class ArrowRows:
@@ -255,20 +259,8 @@ class ArrowRows:
         assert self._plan is not None
         batches = self._reader if self._reader is not None else self._arranged().to_batches()
         self._reader = None
-        return _append_in_threads(self._with_paths(batches, context.requested_time), self._plan.rule, context)
-
-    def _with_paths(
-        self, batches: Iterable[pa.RecordBatch], requested_time: str
-    ) -> Iterator[tuple[pa.RecordBatch, pa.DictionaryArray]]:
-        """Yield the table's own columns with the rows' paths; behind a generated key, where there is no other."""
-        assert self._plan is not None
-        start = 0
-        for batch in batches:
-            own = _own_columns(batch, self._plan)
-            if not self._plan.rule.key_fields:
-                own = {RECORD_KEY: _keys(batch, self._plan, requested_time, start), **own}
-            start += batch.num_rows
-            yield pa.record_batch(own), partition_paths(batch, self._plan.rule)
+        split = partial(_split, plan=self._plan, requested_time=context.requested_time)
+        return _append_in_threads(_pieces(batches), split, context)
 
     def _arranged(self) -> pa.Table:
         assert self._plan is not None
@@ -391,25 +383,42 @@ def _deleted(batch: pa.RecordBatch, plan: WritePlan) -> pa.Array:
     return pc.or_(found, pc.fill_null(marked, False))
 
 
-def _append_in_threads(
-    parts: Iterable[tuple[pa.RecordBatch, pa.DictionaryArray]], rule: KeyGenerator, context: WriteContext
-) -> list[WriteStat]:
-    """Each partition belongs to one thread's writer; what comes in one batch is written side by side."""
+def _append_in_threads(pieces: Iterator[_Piece], split: _Split, context: WriteContext) -> list[WriteStat]:
+    """Split pieces side by side; then each partition belongs to one thread's writer."""
     count = _threads()
     writers = [PartitionedWriter(context, TaskContext(number)) for number in range(count)]
     home: dict[str, int] = {}
 
-    def run(number: int, batch: pa.RecordBatch, found: list[tuple[str, np.ndarray]]) -> None:
-        for path, rows in split_rows(batch, found):
-            writers[number].write_partition(path, _with_key(rows, rule))
+    def write(writer: PartitionedWriter, parts: list[tuple[str, pa.RecordBatch]]) -> None:
+        for path, rows in parts:
+            writer.write_partition(path, rows)
 
     with ThreadPoolExecutor(count) as pool:
-        for batch, paths in parts:
-            shares: list[list[tuple[str, np.ndarray]]] = [[] for _ in range(count)]
-            for path, rows in rows_by_path(paths):
+        while together := list(islice(pieces, _PIECES_PER_THREAD * count)):
+            shares: list[list[tuple[str, pa.RecordBatch]]] = [[] for _ in range(count)]
+            for path, rows in chain.from_iterable(pool.map(split, together)):
                 shares[home.setdefault(path, len(home) % count)].append((path, rows))
-            list(pool.map(run, range(count), repeat(batch), shares))
-        return [stat for stats in pool.map(lambda writer: writer.close(), writers) for stat in stats]
+            list(pool.map(write, writers, shares))
+        return [stat for stats in pool.map(PartitionedWriter.close, writers) for stat in stats]
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[_Piece]:
+    """Yield the rows in pieces that threads can share, each with the number of its first row."""
+    start = 0
+    for batch in batches:
+        for at in range(0, batch.num_rows, _PIECE_ROWS):
+            yield start + at, batch.slice(at, _PIECE_ROWS)
+        start += batch.num_rows
+
+
+def _split(piece: _Piece, plan: WritePlan, requested_time: str) -> list[tuple[str, pa.RecordBatch]]:
+    """Return the rows of each partition, record key first, then the table's own columns."""
+    start, batch = piece
+    own = _own_columns(batch, plan)
+    if not plan.rule.key_fields:
+        own = {RECORD_KEY: _keys(batch, plan, requested_time, start), **own}
+    parts = split_by_path(pa.record_batch(own), partition_paths(batch, plan.rule))
+    return [(path, _with_key(rows, plan.rule)) for path, rows in parts]
 
 
 def _with_key(rows: pa.RecordBatch, rule: KeyGenerator) -> pa.RecordBatch:

@@ -12,6 +12,7 @@ import drawstring
 from drawstring.config.write_options import WriteOptions
 from drawstring.errors import CommitConflict, InvalidInput
 from drawstring.storage import LocalStorage
+from drawstring.write import in_process
 from drawstring.write.in_process import ArrowRows
 from drawstring.write.pipeline import write_rows
 from drawstring.write.transaction import Transaction
@@ -193,3 +194,20 @@ def test_jobs_that_make_one_table_at_once_all_append_to_it(tmp_path):
     [thread.join() for thread in threads]
     assert not failures
     assert [row[0] for row in seen(drawstring.open_table(path))] == list(range(6))
+
+
+@pytest.mark.parametrize("keys", ["given", "generated"])
+def test_bulk_insert_splits_rows_in_pieces_and_keeps_their_order(tmp_path, monkeypatch, keys):
+    monkeypatch.setattr(in_process, "_PIECE_ROWS", 7)
+    options = {
+        k: v for k, v in OPTIONS.items() if keys == "given" or "field" not in k or "partitionpath" in k
+    }
+    table = drawstring.create_table(tmp_path / "t", SCHEMA, options=options)
+    given = rows(*((number, f"c{number % 3}", 1, "x") for number in range(100)))
+    reader = pa.RecordBatchReader.from_batches(given.schema, given.to_batches(max_chunksize=40))
+    assert table.write(reader, operation="bulk_insert").inserted == 100
+    found = table.snapshot().scan().to_arrow().select(["_hoodie_record_key", "id", "city"]).to_pylist()
+    assert len({row["_hoodie_record_key"] for row in found}) == 100
+    for city in ("c0", "c1", "c2"):
+        numbers = [row["id"] for row in found if row["city"] == city]
+        assert numbers == [number for number in range(100) if f"c{number % 3}" == city]
