@@ -95,20 +95,22 @@ def assign(
     files: FileOptions,
     record_size: float | None,
     layout: Layout = Layout.COPY_ON_WRITE,
+    closed: Container[FileGroupId] = frozenset(),
 ) -> Assignment:
     """Assign rows to file groups.
 
     `updates` are the groups that hold incoming keys, `inserts` the rows of new keys by partition path,
-    `slices` what those partitions hold now. Small groups take inserts until they reach the target size; the rest goes
-    evenly to new groups.
+    `slices` what those partitions hold now, of which `closed` groups take no new keys. Small groups take inserts until
+    they reach the target size; the rest goes evenly to new groups.
     """
     builder = _Builder(files, record_size or files.record_size_estimate, layout)
-    by_group = {found.group: found for found in slices}
+    by_group = {each.group: each for each in slices}
     for group in sorted(set(updates), key=lambda g: (g.partition_path, g.file_id)):
         builder.update(by_group[group])
     for path in sorted(inserts):
         if inserts[path]:
-            builder.place(path, inserts[path], [s for s in slices if s.group.partition_path == path])
+            found = [s for s in slices if s.group.partition_path == path and s.group not in closed]
+            builder.place(path, inserts[path], found)
     return Assignment(tuple(builder.buckets.values()), tuple(builder.ranges))
 
 

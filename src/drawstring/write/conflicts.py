@@ -197,6 +197,12 @@ def planned_groups(state: TableState, instant: Instant) -> frozenset[FileGroupId
     return frozenset(FileGroupId(op.partition_path, op.file_id) for op in operations)
 
 
+def clustered_groups(state: TableState) -> frozenset[FileGroupId]:
+    """Return the file groups of pending clusterings, which take no new keys, as in Hudi."""
+    pending = [instant for instant in state.timeline.pending if instant.action is Action.CLUSTERING]
+    return frozenset(group for instant in pending for group in planned_groups(state, instant))
+
+
 def check_new_keys(
     candidates: Iterable[Candidate],
     written: Iterable[tuple[WriteStat, str]],

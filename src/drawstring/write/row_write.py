@@ -18,6 +18,7 @@ from drawstring.write.base_files import WriteContext
 from drawstring.write.bucket_index import bucket_places, bucket_rule, check_buckets
 from drawstring.write.change_files import capture_mode
 from drawstring.write.choose_index import look_up
+from drawstring.write.conflicts import clustered_groups
 from drawstring.write.executor import Counts, Executor
 from drawstring.write.index import LookUp
 from drawstring.write.key_generator import check_partition_path
@@ -144,6 +145,7 @@ class RowWrite:
             files=files,
             record_size=average_record_size(self._state, at_least=max(1, files.small_file_limit)),
             layout=self._plan.layout,
+            closed=clustered_groups(self._state),
         )
         return self._written(assignment, rules)
 

@@ -49,6 +49,15 @@ def test_small_file_limit_of_zero_leaves_files_alone():
     assert [b.base_file for b in found.buckets] == [None]
 
 
+def test_groups_of_a_pending_clustering_take_no_new_keys_but_their_own_rows():
+    slices, group = [slice_of("small", 300)], FileGroupId("p", "small")
+    found = assign([], {"p": 5}, slices, files=FILES, record_size=None, closed={group})
+    assert [b.base_file for b in found.buckets] == [None]
+    found = assign([group], {"p": 5}, slices, files=FILES, record_size=None, closed={group})
+    assert [b.base_file is None for b in found.buckets] == [False, True]
+    assert {r.bucket for r in found.ranges} == {1}
+
+
 def test_nothing_to_write_needs_no_bucket():
     assert assign([], {}, [], files=FILES, record_size=None).buckets == ()
 

@@ -12,10 +12,12 @@ import drawstring
 from drawstring.config.write_options import WriteOptions
 from drawstring.errors import CommitConflict, InvalidInput
 from drawstring.storage import LocalStorage
+from drawstring.timeline.reader import TimelineReader
 from drawstring.write import in_process
 from drawstring.write.in_process import ArrowRows
 from drawstring.write.pipeline import write_rows
 from drawstring.write.transaction import Transaction
+from tests.small_writes import new_table, write
 from tests.support.trips_table import OPTIONS, SCHEMA, rows, seen
 
 
@@ -211,3 +213,16 @@ def test_bulk_insert_splits_rows_in_pieces_and_keeps_their_order(tmp_path, monke
     for city in ("c0", "c1", "c2"):
         numbers = [row["id"] for row in found if row["city"] == city]
         assert numbers == [number for number in range(100) if f"c{number % 3}" == city]
+
+
+def test_new_keys_go_beside_the_file_groups_of_a_pending_clustering(tmp_path, monkeypatch):
+    """Growing one of them as a small file would end in PENDING_PLAN, where Hudi writes a new group."""
+    storage = new_table(tmp_path / "t", [("1", "oslo", 1, "a")])
+    (planned,) = drawstring.open_table(storage.root).snapshot().all_slices()
+    group = (planned.group.partition_path, planned.group.file_id)
+    monkeypatch.setattr(TimelineReader, "clustering_groups", lambda *_: (group,))
+    storage.create_if_absent(".hoodie/timeline/20200101000000000.clustering.requested", b"")
+    write(storage, [("2", "oslo", 1, "b")], "insert")
+    slices = list(drawstring.open_table(storage.root).snapshot().all_slices())
+    assert len(slices) == 2
+    assert planned.group in [each.group for each in slices]
