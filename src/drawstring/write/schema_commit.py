@@ -10,6 +10,7 @@ from __future__ import annotations
 from drawstring.model.commit_metadata import CommitMetadata
 from drawstring.model.instant import Action
 from drawstring.planning.table_state import TableState
+from drawstring.schema.avro_equality import parse_avro
 from drawstring.write.clock import Clock, next_time
 from drawstring.write.commit_encoding import encode_commit, encode_inflight
 from drawstring.write.metadata_table import keeping
@@ -21,9 +22,10 @@ _OPERATION = "UPSERT"
 
 
 def is_hidden(now: TableState, requested_time: str, schema: str) -> bool:
-    """Whether a completed write that was requested later records another schema."""
+    """Whether a completed write that was requested later records another schema, however its text is spaced."""
     later = (i for i in now.timeline.completed_writes if i.requested_time > requested_time)
-    return bool(schema) and any(now.metadata(instant).schema not in ("", schema) for instant in later)
+    recorded = {now.metadata(instant).schema for instant in later} - {"", schema}
+    return bool(schema) and any(parse_avro(text) != parse_avro(schema) for text in recorded)
 
 
 def schema_steps(
