@@ -332,11 +332,11 @@ def _conflict(
 
 
 def rolled_back(storage: Storage, ours: str) -> CommitConflict:
-    """Return the conflict of a writer whose instant somebody took for dead and rolled back."""
+    """Return the conflict of a writer whose instant is gone: somebody rolled it back, or overwrote the table."""
     return _conflict(
         storage,
         ours,
-        f"another writer took it for dead and rolled its instant {ours} back",
+        f"its instant {ours} is gone: another writer took it for dead and rolled it back, or overwrote the table",
         condition="ROLLED_BACK",
     )
 

@@ -23,6 +23,7 @@ from drawstring.storage.base import Storage
 from drawstring.storage.table_properties import is_table
 from drawstring.write.cleaned_since import conflict_of_missing_file
 from drawstring.write.compaction import compact_slices
+from drawstring.write.conflicts import rolled_back
 from drawstring.write.create import create_table
 from drawstring.write.executor import Executor
 from drawstring.write.plan import (
@@ -274,12 +275,17 @@ def _attempt(rows: Executor, storage: Storage, plan: WritePlan) -> CommitResult:
 
 
 def _conflict_behind(error: BaseException, transaction: Transaction) -> CommitConflict | None:
-    """Whether a write failed because files that it reads were cleaned since it began; Spark's errors do not say."""
+    """Return the conflict that explains why a write failed; errors of storage, or of Spark, do not tell.
+
+    Either the files that it reads were cleaned since it began, or its table was overwritten, and its instant with it.
+    """
     refused = isinstance(error, DrawstringError) and not isinstance(error, CorruptTable)
     if refused or not isinstance(error, Exception):
         return None
     with suppress(DrawstringError, OSError):
         now = load_state(transaction.state.storage)
+        if not transaction.is_pending(now):
+            return rolled_back(now.storage, transaction.requested_time)
         return conflict_of_missing_file(transaction.state, now, transaction.requested_time)
     return None
 

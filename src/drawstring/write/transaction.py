@@ -247,7 +247,7 @@ class Transaction:
     ) -> CommitMetadata:
         """Return the metadata to record, with the schema that the rule decided; raises `CommitConflict`."""
         storage, ours = self.state.storage, self.requested_time
-        if not self._is_pending(now):
+        if not self.is_pending(now):
             raise conflicts.rolled_back(storage, ours)
         if self._shares_instant(now):
             raise self._instant_taken()
@@ -269,7 +269,8 @@ class Transaction:
             conflicts.check_new_keys(since, staged, storage, ours, is_global=write_set.keys_are_global)
         return replace(metadata, extra={**metadata.extra, "schema": schema}) if schema else metadata
 
-    def _is_pending(self, now: TableState) -> bool:
+    def is_pending(self, now: TableState) -> bool:
+        """Whether the instant is announced still: a rollback takes it away, and so does an overwrite of the table."""
         pending = {instant.requested_time for instant in now.timeline.pending}
         # A rollback deletes the requested file last, and it is never made twice: one that came between the two files
         # leaves an inflight file alone, which is no pending write.

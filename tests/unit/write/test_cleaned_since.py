@@ -135,3 +135,16 @@ def test_a_clean_of_versions_that_the_write_does_not_need_is_in_nobodys_way(path
         storage, [("k8", "oslo", 5, "mine")], options={**options, "hoodie.parquet.small.file.limit": "0"}
     )
     assert result.tries == 1
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("step", ["locate", "write_groups"])
+def test_a_write_whose_table_is_overwritten_before_it_reads_its_files_is_tried_again_on_the_new_table(
+    path, monkeypatch, table_type, step
+):
+    storage, options = made(path, table_type)
+    new = [("k8", "oslo", 1, "new")]
+    once_before(monkeypatch, ArrowRows, step, lambda: write(LocalStorage(str(path)), new, mode="overwrite"))
+    result = write(storage, [("k1", "oslo", 5, "mine")], options=options)
+    assert (result.tries, result.updated, result.inserted) == (2, 0, 1)
+    assert rows_of(path) == [("k1", "oslo", 5, "mine"), *new]
