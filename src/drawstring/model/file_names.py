@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 
-from drawstring.model.file_group import BaseFile, LogFile
+from drawstring.model.file_group import BaseFile, FileGroupId, LogFile
 
 # Of any format: a file whose format is not known must be refused, not overlooked.
 _BASE = re.compile(r"^([^_./][^_/]*)_([^_/]*)_(\d+)\.([a-z][a-z0-9]*)$")
@@ -29,6 +29,12 @@ def parse_log_file(partition_path: str, name: str, size: int) -> LogFile | None:
         return None
     file_id, instant, version, token, _ = match.groups()
     return LogFile(join_path(partition_path, name), size, file_id, instant, int(version), token or "")
+
+
+def group_of_file(path: str) -> FileGroupId:
+    """Return the file group of a base file or log file, by its path in the table."""
+    partition_path, _, name = path.rpartition("/")
+    return FileGroupId(partition_path, name.removeprefix(".").partition("_")[0])
 
 
 def base_file_name(file_id: str, write_token: str, instant: str, extension: str = "parquet") -> str:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from drawstring.errors import InvalidInput
 from drawstring.model.file_group import FileGroupId, FileSlice
+from drawstring.model.file_names import group_of_file
 from drawstring.model.read_task import ReadTask
 from drawstring.planning.changes.change_data import ChangeData
 from drawstring.planning.changes.changelog import Changelog
@@ -61,33 +62,35 @@ class SnapshotRead(TasksByPartition):
 
 @dataclass(frozen=True)
 class Part:
-    """A range of commits, or a snapshot; with `groups` only these file groups of it."""
+    """A range of commits, or a snapshot; with `groups` only these file groups of it, or all `without` some."""
 
     source: IncrementalRead | Changelog | ChangeData | SnapshotRead
     groups: frozenset[FileGroupId] | None = None
+    without: frozenset[FileGroupId] = frozenset()
 
     def partitions(self) -> Iterable[str]:
         """Partitions that may hold rows."""
-        if self.groups is None:
-            return self.source.partitions()
-        return {group.partition_path for group in self.groups}
+        if self.groups is not None:
+            return {group.partition_path for group in self.groups}
+        return [found for found in self.source.partitions() if not self.without or self.slices(found)]
 
     def slices(self, partition: str) -> list[FileSlice]:
         """The slices to read of one partition."""
-        return [found for found in self.source.slices(partition) if self._takes(found)]
+        return [found for found in self.source.slices(partition) if self.takes(found.group)]
 
     def tasks(self, partition: str) -> list[ReadTask]:
         """The tasks that read them."""
-        return [task for task in self.source.tasks(partition) if self._takes(task.slice)]
+        return [task for task in self.source.tasks(partition) if self.takes(task.slice.group)]
 
-    def _takes(self, found: FileSlice) -> bool:
-        return self.groups is None or found.group in self.groups
+    def takes(self, group: FileGroupId) -> bool:
+        """Whether it returns what a file group holds of its source."""
+        return group not in self.without and (self.groups is None or group in self.groups)
 
     @property
     def name(self) -> str:
         """Names what is seen."""
-        groups = sorted(f"{g.partition_path}/{g.file_id}" for g in self.groups or ())
-        return f"{self.source.snapshot_id}:{','.join(groups)}"
+        groups = sorted(f"{g.partition_path}/{g.file_id}" for g in self.groups or self.without)
+        return f"{self.source.snapshot_id}:{'without ' * bool(self.without)}{','.join(groups)}"
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,20 @@ class StreamBatch:
 
 def _lost(part: Part) -> int:
     if isinstance(part.source, IncrementalRead):
-        return len(part.source.gone_files)
+        return _lost_of_range(part, part.source.gone_files)
     for partition in part.source.partitions():
         part.source.tasks(partition)
     return len(part.source.cleaned)
+
+
+def _lost_of_range(part: Part, gone: frozenset[str]) -> int:
+    """The files of its own that a part misses; each counts in one part only.
+
+    A file that is there counts too if others of the commit are gone and its rows were moved: the newest files, which
+    are read then, hold them in a group that only the first piece takes.
+    """
+    own = [group for group in map(group_of_file, gone) if part.takes(group)]
+    if not gone or part.groups is None:
+        return len(own)
+    seen = {found.group for partition in part.partitions() for found in part.slices(partition)}
+    return len(own) + len(part.groups - seen - set(own))

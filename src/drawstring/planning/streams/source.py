@@ -232,9 +232,15 @@ class TableStream:
     def _piece(
         self, state: TableState, commit: StreamCommit, begin: str, first: int, last: int | None
     ) -> Part:
-        groups = frozenset(group for group, _ in commit.groups[first:last])
+        """Some file groups of a commit; the first piece takes also those that its rows were moved to by services.
+
+        These have come into view once files are gone, and from then on for every piece: none reads a row again.
+        """
         found = self.content.range(state, self.read, begin, commit.time, whole=False)
-        return Part(found, groups)
+        groups = [group for group, _ in commit.groups]
+        if first or last is None:
+            return Part(found, frozenset(groups[first:last]))
+        return Part(found, without=frozenset(groups[last:]))
 
     def _whole(self, state: TableState, commits: Sequence[StreamCommit], begin: str, end: str) -> list[Part]:
         """The range of whole commits; services before its first write have nothing of it to rewrite."""
