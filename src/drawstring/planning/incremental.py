@@ -13,7 +13,7 @@ import pyarrow as pa
 from drawstring.config.read_options import FULL_SCAN_FALLBACK, PATH_GLOB, ReadOptions
 from drawstring.errors import CorruptTable, InvalidInput
 from drawstring.model.commit_metadata import CommitMetadata
-from drawstring.model.file_group import FileSlice
+from drawstring.model.file_group import FileGroupId, FileSlice
 from drawstring.model.instant import Action, Instant
 from drawstring.model.read_task import ReadTask
 from drawstring.planning.globs import compile_glob
@@ -86,6 +86,8 @@ class IncrementalRead:
     options: ReadOptions = field(default_factory=ReadOptions)
     schema_at: str | None = None
     """The instant whose schema rows have, where it is neither the newest one nor that of `options`."""
+    only: frozenset[FileGroupId] | None = None
+    """The file groups to read, if not all."""
 
     def scan(self) -> Scan:
         """Start a scan of all columns and rows, to be refined."""
@@ -220,6 +222,8 @@ class IncrementalRead:
         written: dict[str, dict[str, int]] = defaultdict(dict)
         for _, metadata in self.commits.writes:
             for stat in metadata.stats:
+                if self.only is not None and FileGroupId(stat.partition_path, stat.file_id) not in self.only:
+                    continue
                 files = written[stat.partition_path]
                 # In version 6 this list names the older logs of the slice too.
                 if self.state.config.layout >= 2:

@@ -14,7 +14,6 @@ from drawstring.model.file_names import parse_base_file, parse_log_file
 from drawstring.model.instant import Instant
 from drawstring.model.read_task import ChangeSpec, ImageSpec, ReadTask
 from drawstring.planning.changes.changelog import Changelog
-from drawstring.planning.changes.groups import touched_groups
 from drawstring.planning.scan import Scan
 from drawstring.planning.snapshot import ReadFunction
 from drawstring.planning.table_state import TableState
@@ -43,7 +42,8 @@ class ChangeData(TasksByPartition):
     end: str | None = None
     schema_at: str | None = None
     skips_cleaned: bool = False
-    """As in `Changelog`."""
+    only: frozenset[FileGroupId] | None = None
+    """Both as in `Changelog`."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -83,7 +83,7 @@ class ChangeData(TasksByPartition):
         found = []
         for instant, metadata in self._changelog.writes:
             stats = {FileGroupId(stat.partition_path, stat.file_id): stat for stat in metadata.stats}
-            for group in touched_groups(metadata):
+            for group in self._changelog.groups_of(metadata):
                 task = self._changelog.or_skipped(partial(self._task, group, instant, stats.get(group)))
                 found += [task] if task is not None else []
         return found
@@ -102,6 +102,7 @@ class ChangeData(TasksByPartition):
             self.end,
             schema_at=self.schema_at,
             skips_cleaned=self.skips_cleaned,
+            only=self.only,
         )
 
     @cached_property

@@ -55,6 +55,8 @@ class Changelog(TasksByPartition):
     """Whether file groups whose files are gone are left out and counted, instead of being an error."""
     commits: bool = False
     """Whether rows name their commit, in the columns of Spark's CHANGES clause, instead of `_rowkind`."""
+    only: frozenset[FileGroupId] | None = None
+    """The file groups whose changes are wanted, if not all; not with `net`, which compares some together."""
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -110,10 +112,14 @@ class Changelog(TasksByPartition):
     def _step_tasks(self) -> Iterator[ReadTask]:
         """Each file group before and after each commit."""
         for instant, metadata in self.writes:
-            for group in touched_groups(metadata):
+            for group in self.groups_of(metadata):
                 task = self.or_skipped(partial(self.comparison, group, instant))
                 if task is not None:
                     yield task
+
+    def groups_of(self, metadata: CommitMetadata) -> list[FileGroupId]:
+        """The file groups of a commit whose changes are wanted, in a fixed order."""
+        return [group for group in touched_groups(metadata) if self.only is None or group in self.only]
 
     def or_skipped(self, made: Callable[[], ReadTask | None]) -> ReadTask | None:
         """Make a task; None if its files were cleaned and the read allows that, which is counted."""
@@ -153,7 +159,7 @@ class Changelog(TasksByPartition):
 
     def _steps(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         for instant, metadata in self.writes:
-            found = [self.group_changes(group, instant, columns) for group in touched_groups(metadata)]
+            found = [self.group_changes(group, instant, columns) for group in self.groups_of(metadata)]
             yield from (taken for taken, _ in found)
             yield from (added for _, added in found)
 

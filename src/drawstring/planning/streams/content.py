@@ -48,20 +48,35 @@ class StreamContent:
             return touched_groups(metadata)
         return [FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.stats]
 
+    @property
+    def reads_newest_for_lost(self) -> bool:
+        """Whether the newest files are read where files of a range are gone; changes of these are left out."""
+        return self.skips_lost and not self.is_changes
+
     def range(
-        self, state: TableState, read: ReadFunction, begin: str, end: str, *, whole: bool
+        self,
+        state: TableState,
+        read: ReadFunction,
+        begin: str,
+        end: str,
+        only: frozenset[FileGroupId] | None = None,
     ) -> IncrementalRead | Changelog | ChangeData:
-        """What a range of commits holds; of a commit that is divided, net changes are its changes."""
+        """What a range of commits holds, or with `only` one commit in some file groups, of which no file may be gone.
+
+        Net changes of a commit that is divided are its changes. Whether the newest files are read is decided for all
+        of a commit: rows that were moved come once.
+        """
         if not self.is_changes:
             options = replace(self.options, full_scan_fallback=self.skips_lost)
-            return IncrementalRead(state, read, begin, end, options, self.schema_at)
+            only = None if self.reads_newest_for_lost else only
+            return IncrementalRead(state, read, begin, end, options, self.schema_at, only)
         # Statistics tell of rows after a commit only.
         bare = replace(state, data_skipping=False)
         if self.options.is_change_data:
-            return ChangeData(bare, read, begin, end, self.schema_at, self.skips_lost)
-        net = self.options.net_changes and whole
+            return ChangeData(bare, read, begin, end, self.schema_at, self.skips_lost, only)
+        net = self.options.net_changes and only is None
         commits = self.options.changelog_commits
-        return Changelog(bare, read, begin, end, net, self.schema_at, self.skips_lost, commits)
+        return Changelog(bare, read, begin, end, net, self.schema_at, self.skips_lost, commits, only)
 
     def of_snapshot(self, task: ReadTask, state: TableState, instant: str) -> ReadTask:
         """A task of a snapshot: its rows, or the insertion of each."""

@@ -219,28 +219,30 @@ class TableStream:
         by_time = {commit.requested_time: commit for commit in commits}
         begun, divided = by_time.get(start.commit or ""), by_time.get(end.commit or "")
         if divided is not None and divided == begun:
-            return [self._piece(state, divided, start.time, start.done, end.done)]
+            return [self._piece(state, divided, _time_before(divided, commits, start), start.done, end.done)]
         parts, whole_from = [], start.time
         if begun is not None:
-            parts.append(self._piece(state, begun, start.time, start.done, None))
+            parts.append(self._piece(state, begun, _time_before(begun, commits, start), start.done, None))
             whole_from = begun.time
         parts += self._whole(state, commits, whole_from, end.time)
         if divided is not None:
-            parts.append(self._piece(state, divided, end.time, 0, end.done))
+            parts.append(self._piece(state, divided, _time_before(divided, commits, start), 0, end.done))
         return parts
 
     def _piece(
         self, state: TableState, commit: StreamCommit, begin: str, first: int, last: int | None
     ) -> Part:
-        """Some file groups of a commit; the first piece takes also those that its rows were moved to by services.
+        """Some file groups of a commit.
 
-        These have come into view once files are gone, and from then on for every piece: none reads a row again.
+        Where files of it are gone and the newest ones are read, for every piece from then on, the first piece takes the
+        file groups that services moved its rows to. So none reads a row again.
         """
-        found = self.content.range(state, self.read, begin, commit.time, whole=False)
         groups = [group for group, _ in commit.groups]
-        if first or last is None:
-            return Part(found, frozenset(groups[first:last]))
-        return Part(found, without=frozenset(groups[last:]))
+        taken = frozenset(groups[first:last])
+        found = self.content.range(state, self.read, begin, commit.time, taken)
+        if self.content.reads_newest_for_lost and not first:
+            return Part(found, without=frozenset(groups) - taken)
+        return Part(found, taken)
 
     def _whole(self, state: TableState, commits: Sequence[StreamCommit], begin: str, end: str) -> list[Part]:
         """The range of whole commits; services before its first write have nothing of it to rewrite."""
@@ -249,7 +251,7 @@ class TableStream:
         if first is None:
             return []
         after = inside[first - 1].time if first else begin
-        return [Part(self.content.range(state, self.read, after, end, whole=True))]
+        return [Part(self.content.range(state, self.read, after, end))]
 
     def _next_of_snapshot(self, start: StreamOffset, limits: StreamLimits) -> StreamOffset:
         left = self._amounts_of_snapshot(start)[start.done :]
@@ -351,6 +353,11 @@ def _behind(commits: Sequence[StreamCommit]) -> str:
     if not commits:
         return "No commit has come since."
     return f"The query is {count} commits behind, the oldest of them of {commits[0].time}."
+
+
+def _time_before(commit: StreamCommit, commits: Sequence[StreamCommit], start: StreamOffset) -> str:
+    """Where a range begins that holds nothing but a commit; services before it have nothing of it to rewrite."""
+    return max((each.time for each in commits if each.time < commit.time), default=start.time)
 
 
 def _commit_of(instant: Instant, metadata: CommitMetadata, content: StreamContent) -> StreamCommit:
