@@ -17,6 +17,7 @@ from drawstring.write.metadata_table.layout import COLUMN_STATS, RECORD_INDEX
 
 MAX_COLUMNS = 32
 """`hoodie.metadata.index.column.stats.max.columns.to.index` of Hudi 1.2, where it does not say otherwise."""
+_UNTYPED = "V1"
 _ALWAYS = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
 
 
@@ -85,6 +86,20 @@ def defined_columns(storage: Storage, config: TableConfig) -> tuple[str, ...]:
     return tuple(definition.get("sourceFields") or ()) if definition else ()
 
 
+def statistics_version(storage: Storage, config: TableConfig) -> str:
+    """Return the version of the statistics' records: tables that were of version 8 once keep V1.
+
+    Hudi 1.2 writes by the definition, and no record of the other version can be merged with those that it adds.
+    """
+    definition = _definitions(storage, config).get(COLUMN_STATS) or {}
+    return str(definition.get("version") or (_UNTYPED if config.version < 9 else "V2"))
+
+
+def has_typed_statistics(storage: Storage, config: TableConfig) -> bool:
+    """Whether records of statistics tell the type of their values."""
+    return statistics_version(storage, config) != _UNTYPED
+
+
 def _type_of(schema: pa.Schema, dotted: str) -> pa.DataType | None:
     fields: Any = schema
     for part in dotted.split("."):
@@ -105,7 +120,8 @@ def definitions_with(
     if RECORD_INDEX in partitions:
         found[RECORD_INDEX] = _definition(RECORD_INDEX, "", (), {"isPartitioned": "false"}, "V1")
     if COLUMN_STATS in partitions:
-        found[COLUMN_STATS] = _definition(COLUMN_STATS, COLUMN_STATS, columns, {}, "V2")
+        version = statistics_version(storage, config)
+        found[COLUMN_STATS] = _definition(COLUMN_STATS, COLUMN_STATS, columns, {}, version)
     if not {RECORD_INDEX, COLUMN_STATS} & set(partitions):
         return None
     content = json.dumps({"indexDefinitions": found}, indent=2)

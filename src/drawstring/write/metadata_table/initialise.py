@@ -28,7 +28,7 @@ from drawstring.write.commit_encoding import encode_commit
 from drawstring.write.metadata_table import layout
 from drawstring.write.metadata_table.changes import DataTableChange, NewDataFile, read_bloom_filter
 from drawstring.write.metadata_table.column_ranges import ranges_of_base_file, ranges_of_log_file
-from drawstring.write.metadata_table.definitions import definitions_with
+from drawstring.write.metadata_table.definitions import definitions_with, has_typed_statistics
 from drawstring.write.metadata_table.records import KeyLocation, epoch_millis, partition_list_record
 from drawstring.write.metadata_table.writer import (
     IndexChange,
@@ -128,9 +128,10 @@ def initialise(
     first = 0 if layout.FILES in new else _next_number(storage)
     names = frozenset(new)
     millis = epoch_millis(newest_time, config.timezone)
+    typed = has_typed_statistics(storage, config)
+    kept = names | {layout.FILES}
     changes = {
-        found.name: found
-        for found in index_changes(change, names | {layout.FILES}, newest_time, millis, None)
+        found.name: found for found in index_changes(change, kept, newest_time, millis, None, typed=typed)
     }
     if layout.FILES in changes and not len(changes[layout.FILES].keys):
         changes[layout.FILES] = IndexChange.of(layout.FILES, [partition_list_record(())])

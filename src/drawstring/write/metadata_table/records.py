@@ -9,6 +9,7 @@ import re
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -30,6 +31,7 @@ _NAMESPACE = "org.apache.hudi.avro.model."
 _UUID_FILE_ID = re.compile(r"^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})-(\d+)$")
 _UUID_ENCODING, _TEXT_ENCODING = 0, 1
 _NOTHING = -1
+_EXACT = Context(prec=100)
 
 Entry = tuple[str, bytes]
 
@@ -68,22 +70,24 @@ def file_list_record(partition_path: str, added: Mapping[str, int], deleted: Col
     return partition_name(partition_path), encode_record({"type": record_type, "filesystemMetadata": infos})
 
 
-def column_stats_record(partition_path: str, file_name: str, found: ColumnRange) -> Entry:
-    """Return the record of a column's range in one file."""
+def column_stats_record(
+    partition_path: str, file_name: str, found: ColumnRange, *, typed: bool = True
+) -> Entry:
+    """Return the record of a column's range in one file; `typed` is false for statistics of version 1."""
     record_type = layout.INDEX_PARTITIONS[layout.COLUMN_STATS].record_type
-    stats = _stats(file_name, found)
+    stats = _stats(file_name, found, typed)
     key = column_stats_key(found.column, partition_path, file_name)
     return key, encode_record({"type": record_type, "ColumnStatsMetadata": stats})
 
 
-def partition_stats_record(partition_path: str, found: ColumnRange) -> Entry:
-    """Return the record of a column's range in a partition.
+def partition_stats_record(partition_path: str, found: ColumnRange, *, typed: bool = True) -> Entry:
+    """Return the record of a column's range in a partition; `typed` is false for statistics of version 1.
 
     Only a whole one is marked as tight, which to Hudi means that it stands for itself: Hudi takes records in the order
     in which writes were requested, and one that stands for itself hides what an earlier request completed later.
     """
     record_type = layout.INDEX_PARTITIONS[layout.PARTITION_STATS].record_type
-    stats = _stats(partition_name(partition_path), found) | {"isTightBound": found.is_whole}
+    stats = _stats(partition_name(partition_path), found, typed) | {"isTightBound": found.is_whole}
     key = partition_stats_key(found.column, partition_path)
     return key, encode_record({"type": record_type, "ColumnStatsMetadata": stats})
 
@@ -101,22 +105,27 @@ def bloom_filter_record(instant: str, found: FileBloomFilter) -> Entry:
     return key, encode_record({"type": record_type, "BloomFilterMetadata": filter_record})
 
 
-def _stats(file_name: str, found: ColumnRange) -> dict[str, Any]:
+def _stats(file_name: str, found: ColumnRange, typed: bool) -> dict[str, Any]:
+    typed = typed or not _fits_decimal_wrapper(found)
     wrapper, ordinal, info = _value_type(found.type)
     if found.lower is None and found.value_count == 0:
         ordinal, info = 1, None
+    lower, upper = (
+        _wrapped(wrapper, value, found.type) if typed else _wrapped_untyped(wrapper, value, found.type)
+        for value in (found.lower, found.upper)
+    )
     return {
         "fileName": file_name,
         "columnName": found.column,
-        "minValue": _wrapped(wrapper, found.lower, found.type),
-        "maxValue": _wrapped(wrapper, found.upper, found.type),
+        "minValue": lower,
+        "maxValue": upper,
         "valueCount": found.value_count,
         "nullCount": found.null_count,
         "totalSize": found.total_size,
         "totalUncompressedSize": found.total_uncompressed,
         "isDeleted": False,
         "isTightBound": False,
-        "valueType": {"typeOrdinal": ordinal, "additionalInfo": info},
+        "valueType": {"typeOrdinal": ordinal, "additionalInfo": info} if typed else None,
     }
 
 
@@ -148,6 +157,23 @@ def _wrapped(wrapper: str, value: Any, arrow: pa.DataType) -> Any:
     if pa.types.is_decimal(arrow):
         value = value.to_bytes((value + (value < 0)).bit_length() // 8 + 1, "big", signed=True)
     return (_NAMESPACE + wrapper, {"value": value})
+
+
+def _fits_decimal_wrapper(found: ColumnRange) -> bool:
+    """Whether statistics of version 1 can hold the bounds: 15 digits on either side of the point."""
+    if not pa.types.is_decimal(found.type):
+        return True
+    bounds = [value for value in (found.lower, found.upper) if value is not None]
+    return found.type.scale <= 15 and all(abs(value) < 10 ** (found.type.scale + 15) for value in bounds)
+
+
+def _wrapped_untyped(wrapper: str, value: Any, arrow: pa.DataType) -> Any:
+    """Statistics of version 1 tell the type of a date or decimal by the wrapper alone."""
+    if value is not None and pa.types.is_date(arrow):
+        wrapper = "DateWrapper"
+    if value is not None and pa.types.is_decimal(arrow):
+        return (_NAMESPACE + "DecimalWrapper", {"value": Decimal(value).scaleb(-arrow.scale, _EXACT)})
+    return _wrapped(wrapper, value, arrow)
 
 
 def record_index_values(located: KeyLocation, instant_ms: int) -> pa.Array:

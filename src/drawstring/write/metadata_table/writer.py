@@ -28,6 +28,7 @@ from drawstring.view.metadata_table import FOLDER, MetadataTable
 from drawstring.write.commit_encoding import encode_commit, encode_inflight
 from drawstring.write.metadata_table import layout, records
 from drawstring.write.metadata_table.changes import DataTableChange
+from drawstring.write.metadata_table.definitions import has_typed_statistics
 from drawstring.write.metadata_table.partition_ranges import partition_ranges
 from drawstring.write.publication import NewFile, Publication
 
@@ -119,7 +120,8 @@ class MetadataTableWriter:
     def _index_changes(self, change: DataTableChange, instant: str) -> Iterator[IndexChange]:
         known = self.metadata if layout.PARTITION_STATS in self.partitions else None
         instant_ms = records.epoch_millis(instant, self._config.timezone)
-        yield from index_changes(change, self.partitions, instant, instant_ms, known)
+        typed = has_typed_statistics(self._storage, self._config)
+        yield from index_changes(change, self.partitions, instant, instant_ms, known, typed=typed)
 
 
 def kept_partitions(config: TableConfig) -> frozenset[str]:
@@ -141,16 +143,21 @@ def index_changes(
     instant: str,
     instant_ms: int,
     metadata: MetadataTable | None,
+    *,
+    typed: bool = True,
 ) -> Iterator[IndexChange]:
     """Yield what a change does to each of `partitions`; nothing for those that it does not concern.
 
-    `metadata` is the table before the change, from which ranges of partitions are carried on.
+    `metadata` is the table before the change, from which ranges of partitions are carried on; `typed` says whether
+    its statistics tell the types of values.
     """
     if layout.COLUMN_STATS in partitions:
-        yield _column_stats(change)
+        yield _column_stats(change, typed)
     if layout.PARTITION_STATS in partitions:
         ranges = partition_ranges(metadata, change.files)
-        entries = [records.partition_stats_record(path, found) for (path, _), found in ranges.items()]
+        entries = [
+            records.partition_stats_record(path, found, typed=typed) for (path, _), found in ranges.items()
+        ]
         yield IndexChange.of(layout.PARTITION_STATS, entries)
     if layout.BLOOM_FILTERS in partitions:
         yield _bloom_filters(change, instant)
@@ -172,9 +179,9 @@ def _listing(change: DataTableChange) -> Iterator[records.Entry]:
         yield records.file_list_record(path, added.get(path, {}), sorted(change.deleted.get(path, ())))
 
 
-def _column_stats(change: DataTableChange) -> IndexChange:
+def _column_stats(change: DataTableChange, typed: bool) -> IndexChange:
     entries = (
-        records.column_stats_record(file.partition_path, file.name, found)
+        records.column_stats_record(file.partition_path, file.name, found, typed=typed)
         for file in change.files
         for found in file.ranges
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 import uuid
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
 from drawstring.errors import UnsupportedTable
+from drawstring.formats.avro_schemas import stored_metadata_schema
 from drawstring.formats.hfile import HFileReader
 from drawstring.storage.local import LocalStorage
 from drawstring.storage.memory import MemoryStorage
@@ -17,8 +20,16 @@ from drawstring.view.metadata_keys import partition_stats_key
 from drawstring.view.metadata_records import decode_column_stats, decode_record
 from drawstring.view.metadata_table import FOLDER, MetadataTable, open_metadata_table
 from drawstring.write.metadata_table.changes import DataTableChange, NewDataFile, change_of_deletion
+from drawstring.write.metadata_table.column_ranges import ColumnRange
+from drawstring.write.metadata_table.definitions import definitions_with
+from drawstring.write.metadata_table.initialise import settings_with
 from drawstring.write.metadata_table.layout import group_count
-from drawstring.write.metadata_table.records import KeyLocation, epoch_millis, record_index_values
+from drawstring.write.metadata_table.records import (
+    KeyLocation,
+    column_stats_record,
+    epoch_millis,
+    record_index_values,
+)
 from drawstring.write.metadata_table.writer import MetadataTableWriter
 from drawstring.write.publication import NewFile, Publication
 from drawstring.write.slots import Step
@@ -194,6 +205,40 @@ def test_statistics_cover_files_of_both_kinds_and_the_whole_partition(table):
         if entries
     ]
     assert (bounds[-1].lower, bounds[-1].upper) == (0.5, math.inf)
+
+
+@pytest.mark.parametrize(
+    ("version", "upgraded", "typed"), [("8", "8", False), ("8", "9", False), ("9", "9", True)]
+)
+def test_statistics_tell_types_only_where_the_definition_is_of_version_2(table, version, upgraded, typed):
+    table.create(**{"hoodie.table.version": version}).initialise()
+    table.create(**{"hoodie.table.version": upgraded, **settings_with(table.config, ["column_stats"])})
+    first = table.next_time()
+    table.commit(first, [table.base_file(first, "a", rows([1], 1))])
+    key = partition_stats_key("ts", "a").encode()
+    (record,) = [
+        record
+        for entries, schema in metadata_of(table).entries("partition_stats", lambda file: file.lookup([key]))
+        for record in decode_column_stats([value for _, value in entries], schema)
+    ]
+    assert (record.lower, record.type_ordinal) == (1, 4 if typed else 0)
+    _, content = definitions_with(table.storage, table.config, ["column_stats"], ["id"])
+    assert json.loads(content)["indexDefinitions"]["column_stats"]["version"] == ("V2" if typed else "V1")
+
+
+def test_wrappers_tell_dates_and_decimals_where_statistics_tell_no_types():
+    for arrow, stored, told in (
+        (pa.date32(), 3, 3),
+        (pa.decimal128(10, 2), -125, Decimal("-1.25")),
+    ):
+        _, value = column_stats_record("a", "f", ColumnRange("c", arrow, stored, stored, 1, 0), typed=False)
+        record = decode_record(memoryview(value), stored_metadata_schema())["ColumnStatsMetadata"]
+        assert record["valueType"] is None
+        assert record["minValue"] == {"value": told}
+    wide = ColumnRange("c", pa.decimal128(38, 2), 0, 10**17, 1, 0)
+    _, value = column_stats_record("a", "f", wide, typed=False)
+    record = decode_record(memoryview(value), stored_metadata_schema())["ColumnStatsMetadata"]
+    assert record["valueType"] == {"typeOrdinal": 10, "additionalInfo": "38,2"}, "the wrapper has 15 digits"
 
 
 def test_a_column_that_a_partition_did_not_have_may_be_null_there(table):
