@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,6 +16,26 @@ settings.load_profile("busy")
 # Spark's Python side turns timestamps into local time: the suite reads the same everywhere.
 os.environ["TZ"] = "UTC"
 time.tzset()
+
+_MEMORY, _PLENTY = "/dev/shm", 8 << 30
+
+
+def _is_plenty() -> bool:
+    """Whether the machine has a folder in memory, and much more memory to spare than the suite fills (about 2 GB)."""
+    try:
+        folder = os.statvfs(_MEMORY)
+        (line,) = [x for x in Path("/proc/meminfo").read_text().splitlines() if x.startswith("MemAvailable:")]
+    except (OSError, ValueError):
+        return False
+    return (
+        os.access(_MEMORY, os.W_OK)
+        and min(folder.f_bavail * folder.f_frsize, int(line.split()[1]) << 10) > _PLENTY
+    )
+
+
+# Writes sync every file and folder: on a disk, tests of writes wait for it most of their time.
+if "PYTEST_DEBUG_TEMPROOT" not in os.environ and _is_plenty():
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = _MEMORY
 
 
 def pytest_collection_modifyitems(items):

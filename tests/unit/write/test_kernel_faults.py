@@ -7,6 +7,7 @@ import os
 import resource
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -154,7 +155,7 @@ def test_somebody_who_may_not_write_changes_nothing(templates, tmp_path):
     shutil.copytree(templates["COPY_ON_WRITE"], path)
     for place in (tmp_path, *tmp_path.parents):
         if os.stat(place).st_uid == 0 and place != Path("/"):
-            place.chmod(0o755 if place != Path("/tmp") else 0o1777)
+            place.chmod(stat.S_IMODE(os.stat(place).st_mode) | 0o055)
 
     def as_nobody():
         os.setuid(65534)
