@@ -16,7 +16,7 @@ from tests.interop.alternating import Table
 from tests.interop.engine import shared
 from tests.support.histories import History, Shape
 
-COMMITS = int(os.environ.get("ALTERNATING_COMMITS", "15"))
+COMMITS = int(os.environ.get("ALTERNATING_COMMITS", "50"))
 LONG = int(os.environ.get("ALTERNATING_COMMITS", "1000"))
 SEED = int(os.environ.get("ALTERNATING_SEED", "3"))
 INDEXES = ("SIMPLE", "RECORD_INDEX", "BUCKET")
