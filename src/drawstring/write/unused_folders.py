@@ -31,5 +31,16 @@ def _is_moved(storage: Storage, path: str, aside: str, is_unused: Callable[[], b
     storage.rename(path, aside)
     if is_unused():
         return True
-    storage.rename(aside, path)
+    _put_back(storage, aside, path)
     return False
+
+
+def _put_back(storage: Storage, aside: str, path: str) -> None:
+    """Move a folder back; where others made it anew meanwhile, file by file beside what they made."""
+    try:
+        storage.rename(aside, path)
+    except OSError:
+        for file in storage.list(aside, recursive=True):
+            home = path + file.path.removeprefix(aside)
+            if not file.is_directory and not storage.exists(home):
+                storage.rename(file.path, home)
